@@ -133,9 +133,9 @@ pub(crate) fn variable(text: &str) -> Result<(String, Option<OsString>), String>
     }
 }
 
-/// A place in a recording.
+/// A position in a recording.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Place {
+pub(crate) enum Position {
     /// A time from its start.
     Time(Duration),
     /// A share of it.
@@ -146,24 +146,24 @@ pub(crate) enum Place {
     Moment(String),
 }
 
-/// A place such as `1:23:45`, `90s`, `50%`, `byte:4096` or `@label`.
-pub(crate) fn place(text: &str) -> Result<Place, String> {
+/// A position such as `1:23:45`, `90s`, `50%`, `byte:4096` or `@label`.
+pub(crate) fn position(text: &str) -> Result<Position, String> {
     if let Some(name) = text.strip_prefix('@') {
         return match name {
             "" => Err("expected the label of a marker or snapshot after @".into()),
-            name => Ok(Place::Moment(name.to_owned())),
+            name => Ok(Position::Moment(name.to_owned())),
         };
     }
     if let Some(number) = text.strip_prefix("byte:") {
         let wrong = |_| "expected a number after byte:".to_owned();
-        return number.parse().map(Place::Byte).map_err(wrong);
+        return number.parse().map(Position::Byte).map_err(wrong);
     }
     let Some(number) = text.strip_suffix('%') else {
         let wrong = |_| "expected a time (1:23, 90s), a share (50%), @LABEL or byte:N".to_owned();
-        return duration(text).map(Place::Time).map_err(wrong);
+        return duration(text).map(Position::Time).map_err(wrong);
     };
     let percent = number.parse::<f64>().ok().filter(|p| (0.0..=100.0).contains(p));
-    percent.map(|p| Place::Share(p / 100.0)).ok_or_else(|| "expected 0% to 100%".to_owned())
+    percent.map(|p| Position::Share(p / 100.0)).ok_or_else(|| "expected 0% to 100%".to_owned())
 }
 
 #[cfg(test)]
@@ -179,13 +179,13 @@ mod tests {
     }
 
     #[test]
-    fn places() {
-        assert_eq!(place("50%"), Ok(Place::Share(0.5)));
-        assert_eq!(place("1:00"), Ok(Place::Time(Duration::from_secs(60))));
-        assert_eq!(place("byte:4096"), Ok(Place::Byte(4096)));
-        assert_eq!(place("@50%"), Ok(Place::Moment("50%".into())));
+    fn positions() {
+        assert_eq!(position("50%"), Ok(Position::Share(0.5)));
+        assert_eq!(position("1:00"), Ok(Position::Time(Duration::from_secs(60))));
+        assert_eq!(position("byte:4096"), Ok(Position::Byte(4096)));
+        assert_eq!(position("@50%"), Ok(Position::Moment("50%".into())));
         for bad in ["%", "101%", "-1%", "nan%", "x", "@", "byte:", "byte:-1", "byte:x"] {
-            assert!(place(bad).is_err(), "{bad}");
+            assert!(position(bad).is_err(), "{bad}");
         }
     }
 

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use tapdeck_term::Size;
 
 use crate::stick::Change;
-use crate::turns::{Judgement, Place, Turn};
+use crate::turns::{Judgement, OutputPoint, Turn};
 
 /// A terminal's size as the kernel keeps it: a [`Size`] in cells, and the pixels. Zero means
 /// unknown and is passed on as it is.
@@ -138,7 +138,7 @@ pub enum Event {
         /// Its number.
         number: u32,
         /// Where.
-        start: Place,
+        start: OutputPoint,
     },
     /// A turn is over. Its bytes are those of the output, and are not kept twice.
     TurnEnded(Arc<Turn>),

@@ -16,7 +16,7 @@ use tapdeck_host::processes::{self, Process};
 use tapdeck_serve::live::{Follow, NestedProgram};
 use tapdeck_tape::agents::{AgentError, Agents};
 
-pub use tapdeck_core::turns::{AgentState, Evidence, Judgement, Limits, Place, RuleError, Rules, Turn};
+pub use tapdeck_core::turns::{AgentState, Evidence, Judgement, Limits, OutputPoint, RuleError, Rules, Turn};
 pub use tapdeck_serve::live::TurnOptions;
 
 use crate::paths;

@@ -10,14 +10,14 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// A place in a file, in the unit in which a person would look for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum FilePosition {
     /// A byte offset, from 0.
     Byte(u64),
     /// A line of text, from 1.
     Line(u64),
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for FilePosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Byte(n) => write!(f, "byte {n}"),
@@ -34,7 +34,7 @@ pub enum Error {
     #[error("{at}: reading failed: {source}")]
     Read {
         /// How far the reading had come.
-        at: Place,
+        at: FilePosition,
         /// What the reader said.
         source: io::Error,
     },
@@ -42,7 +42,7 @@ pub enum Error {
     #[error("{at}: writing failed: {source}")]
     Write {
         /// How far the writing had come.
-        at: Place,
+        at: FilePosition,
         /// What the writer said.
         source: io::Error,
     },
@@ -50,7 +50,7 @@ pub enum Error {
     #[error("{at}: {format} version {found} is newer than version {known}, the last that can be read here")]
     Version {
         /// Where the version stands.
-        at: Place,
+        at: FilePosition,
         /// The format's name.
         format: &'static str,
         /// The version found.
@@ -65,14 +65,14 @@ pub enum Error {
     #[error("{at}: {what}")]
     Malformed {
         /// Where.
-        at: Place,
+        at: FilePosition,
         /// What is wrong there.
         what: String,
     },
 }
 
 impl Error {
-    pub(crate) fn malformed(at: Place, what: impl Into<String>) -> Self {
+    pub(crate) fn malformed(at: FilePosition, what: impl Into<String>) -> Self {
         Self::Malformed { at, what: what.into() }
     }
 }

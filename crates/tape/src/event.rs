@@ -21,7 +21,7 @@ use tapdeck_core::{Exit, Time, WallTime};
 pub use tapdeck_term::MAX_SIDE;
 use tapdeck_term::Size;
 
-use crate::{Place, Result};
+use crate::{FilePosition, Result};
 
 /// Times beyond this many seconds (some 31 years) are nonsense, not patience.
 pub(crate) const MAX_SECONDS: f64 = 1e9;
@@ -158,13 +158,13 @@ pub enum Item {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
     /// Where.
-    pub at: Place,
+    pub at: FilePosition,
     /// What.
     pub what: String,
 }
 
 impl Note {
-    pub(crate) fn item(at: Place, what: impl Into<String>) -> Item {
+    pub(crate) fn item(at: FilePosition, what: impl Into<String>) -> Item {
         Item::Note(Self { at, what: what.into() })
     }
 }

@@ -17,7 +17,7 @@ use crate::three_a::{ThreeAReader, ThreeAWriter};
 use crate::ttyrec::{MAX_RECORD, TtyrecReader, TtyrecWriter};
 use crate::typescript::{STARTED, Timing, TypescriptReader, TypescriptWriter};
 use crate::zst::{self, ZstReader};
-use crate::{Error, Place, Result, ahr};
+use crate::{Error, FilePosition, Result, ahr};
 
 /// So much of a compressed file is looked at.
 const SNIFF: u64 = 16 * 1024;
@@ -274,7 +274,7 @@ pub fn open<'a>(
         Format::Ttyrec => Box::new(TtyrecReader::new(file)?),
         Format::Typescript => {
             let Some(timing) = beside.timing else {
-                return Err(Error::malformed(Place::Byte(0), "a typescript needs its timing file"));
+                return Err(Error::malformed(FilePosition::Byte(0), "a typescript needs its timing file"));
             };
             Box::new(TypescriptReader::new(file, timing)?)
         }

@@ -73,7 +73,7 @@ mod testing;
 
 pub use carriage_returns::AddReturns;
 pub use convert::{Report, convert, convert_to_parts};
-pub use error::{Error, Place, Result};
+pub use error::{Error, FilePosition, Result};
 pub use event::{Event, EventReader, EventWriter, Header, Item, Kind, Loss, Losses, Note, Parts};
 pub use format::{Beside, Container, Format, UnknownFormat, cast_version, open, writer};
 pub use instruction::{Branch, Instruction, instructions_of, nearest_snapshot};

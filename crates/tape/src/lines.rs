@@ -3,7 +3,7 @@
 use std::io::Read;
 
 use crate::window::Window;
-use crate::{Error, Place, Result};
+use crate::{Error, FilePosition, Result};
 
 /// No line may be longer than this.
 pub(crate) const MAX_LINE: usize = 64 << 20;
@@ -34,8 +34,8 @@ impl<R: Read> Lines<R> {
         self.window.offset() + self.pending as u64
     }
 
-    pub(crate) fn place(&self) -> Place {
-        Place::Line(self.number.max(1))
+    pub(crate) fn place(&self) -> FilePosition {
+        FilePosition::Line(self.number.max(1))
     }
 
     pub(crate) fn next_line(&mut self) -> Result<Option<Line<'_>>> {
@@ -52,7 +52,7 @@ impl<R: Read> Lines<R> {
             seen = have;
             if seen > MAX_LINE {
                 let what = format!("line is longer than {} MiB", MAX_LINE >> 20);
-                return Err(Error::malformed(Place::Line(self.number + 1), what));
+                return Err(Error::malformed(FilePosition::Line(self.number + 1), what));
             }
         };
         if len == 0 && !ended {

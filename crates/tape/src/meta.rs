@@ -14,7 +14,7 @@ use tapdeck_core::WallTime;
 
 use crate::base64;
 use crate::seal::Seal;
-use crate::{Error, Place, Result};
+use crate::{Error, FilePosition, Result};
 
 /// The version written, and the highest read.
 pub(crate) const VERSION: u64 = 1;
@@ -161,7 +161,7 @@ impl Meta {
     /// None in practice: all of it can be written as JSON.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let mut out = serde_json::to_vec_pretty(self)
-            .map_err(|e| Error::malformed(Place::Line(e.line() as u64), e.to_string()))?;
+            .map_err(|e| Error::malformed(FilePosition::Line(e.line() as u64), e.to_string()))?;
         out.push(b'\n');
         Ok(out)
     }
@@ -172,10 +172,10 @@ impl Meta {
     /// When it is not such a file, or one of a later version.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         let meta: Self = serde_json::from_slice(bytes)
-            .map_err(|e| Error::malformed(Place::Line(e.line() as u64), e.to_string()))?;
+            .map_err(|e| Error::malformed(FilePosition::Line(e.line() as u64), e.to_string()))?;
         if meta.version > VERSION {
             return Err(Error::Version {
-                at: Place::Line(1),
+                at: FilePosition::Line(1),
                 format: "meta.json",
                 found: meta.version,
                 known: VERSION,

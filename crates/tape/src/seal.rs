@@ -27,7 +27,7 @@ use serde_json::Value;
 
 use crate::lines::Lines;
 use crate::meta::Meta;
-use crate::{Error, Place, Result};
+use crate::{Error, FilePosition, Result};
 
 pub use verify::{SealReport, Verdict, verify};
 
@@ -83,7 +83,7 @@ impl SealKey {
 
     fn meta(&self, meta: &Meta) -> Result<Hash> {
         let mut value =
-            serde_json::to_value(meta).map_err(|e| Error::malformed(Place::Line(1), e.to_string()))?;
+            serde_json::to_value(meta).map_err(|e| Error::malformed(FilePosition::Line(1), e.to_string()))?;
         if let Some(seal) = value.get_mut("seal").and_then(Value::as_object_mut) {
             seal.remove("mac");
         }
@@ -177,7 +177,7 @@ impl Sealer {
     /// another one.
     pub fn resume(key: SealKey, seal: &Seal, lines: impl Read) -> Result<Self> {
         if seal.key_id != key.id {
-            return Err(Error::malformed(Place::Line(1), "the recording was sealed with another key"));
+            return Err(Error::malformed(FilePosition::Line(1), "the recording was sealed with another key"));
         }
         let hash = key.start(&seal.nonce);
         let mut sealer = Self { key, nonce: seal.nonce.clone(), hash, blocks: 0, bytes: 0 };
@@ -191,7 +191,9 @@ impl Sealer {
                 }
                 // The recorder died while it wrote this line; the block was not sealed.
                 _ if !line.ended => break,
-                _ => return Err(Error::malformed(Place::Line(line.number), "not a line of this seal")),
+                _ => {
+                    return Err(Error::malformed(FilePosition::Line(line.number), "not a line of this seal"));
+                }
             }
         }
         Ok(sealer)

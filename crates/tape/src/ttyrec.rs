@@ -10,7 +10,7 @@ use tapdeck_core::{Time, WallTime};
 
 use crate::event::{Event, EventReader, EventWriter, Field, Header, Item, Kind, Losses, Note, Parts};
 use crate::window::Window;
-use crate::{Error, Place, Result};
+use crate::{Error, FilePosition, Result};
 
 const HEAD: usize = 12;
 /// A pause that is worth a record of its own.
@@ -54,7 +54,7 @@ impl<R: Read> TtyrecReader<R> {
     }
 
     fn read(&mut self) -> Result<Option<Item>> {
-        let at = Place::Byte(self.window.offset());
+        let at = FilePosition::Byte(self.window.offset());
         let have = self.window.fill(HEAD)?;
         if have == 0 || self.done {
             return Ok(None);

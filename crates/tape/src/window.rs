@@ -3,7 +3,7 @@
 
 use std::io::{self, Read};
 
-use crate::{Error, Place, Result};
+use crate::{Error, FilePosition, Result};
 
 /// Read at least this much at a time.
 const CHUNK: usize = 64 * 1024;
@@ -52,7 +52,7 @@ impl<R: Read> Window<R> {
                 Ok(n) => self.end += n,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(source) => {
-                    let at = Place::Byte(self.offset + (self.end - self.start) as u64);
+                    let at = FilePosition::Byte(self.offset + (self.end - self.start) as u64);
                     return Err(Error::Read { at, source });
                 }
             }

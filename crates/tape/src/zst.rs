@@ -5,7 +5,7 @@ use std::fmt;
 use std::io::{self, BufReader, Read, Write};
 
 use crate::xxh64::Xxh64;
-use crate::{Error, Place, Result};
+use crate::{Error, FilePosition, Result};
 
 /// The frame's first bytes.
 pub(crate) const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
@@ -45,7 +45,7 @@ impl<R: Read> ZstReader<R> {
     /// # Errors
     /// When memory for the decompressor cannot be had.
     pub fn new(inner: R) -> Result<Self> {
-        let fail = |source| Error::Read { at: Place::Byte(0), source };
+        let fail = |source| Error::Read { at: FilePosition::Byte(0), source };
         let mut inner = zstd::Decoder::new(Counted { inner, count: 0 }).map_err(fail)?;
         inner.window_log_max(WINDOW_LOG_MAX).map_err(fail)?;
         Ok(Self { inner, out: 0 })
@@ -83,7 +83,7 @@ impl ZstWriter {
     /// # Errors
     /// When memory for the compressor cannot be had.
     pub fn new(level: i32) -> Result<Self> {
-        let fail = |source| Error::Write { at: Place::Byte(0), source };
+        let fail = |source| Error::Write { at: FilePosition::Byte(0), source };
         let mut inner = zstd::Encoder::new(Vec::new(), level.clamp(1, 19)).map_err(fail)?;
         inner.include_checksum(true).map_err(fail)?;
         Ok(Self { inner, hash: Xxh64::new() })
@@ -134,7 +134,7 @@ impl fmt::Debug for ZstWriter {
 }
 
 fn write_error(source: io::Error) -> Error {
-    Error::Write { at: Place::Byte(0), source }
+    Error::Write { at: FilePosition::Byte(0), source }
 }
 
 #[cfg(test)]

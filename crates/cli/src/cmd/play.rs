@@ -66,8 +66,8 @@ pub(crate) struct PlayArgs {
     r#loop: bool,
     /// Start at a time (1:23:45, 90s), a share (50%), a marker or snapshot (@label) or in the
     /// output (byte:4096)
-    #[arg(long, value_name = "PLACE", value_parser = parse::place)]
-    at: Option<parse::Place>,
+    #[arg(long, value_name = "PLACE", value_parser = parse::position)]
+    at: Option<parse::Position>,
     /// Print what is left at the end at once: all of the scrollback and the screen
     #[arg(long, conflicts_with_all = ["speed", "idle_time_limit", "loop", "at"])]
     fast: bool,
@@ -174,17 +174,17 @@ fn ended(player: &Player) -> Ending {
 }
 
 /// Goes to the place where the user wants to begin.
-fn go_to(player: &mut Player, place: &parse::Place) -> Result<(), Stopped> {
-    let name = match place {
-        parse::Place::Time(time) => {
+fn go_to(player: &mut Player, position: &parse::Position) -> Result<(), Stopped> {
+    let name = match position {
+        parse::Position::Time(time) => {
             return Ok(player.seek(Goal::Time((*time).into()))?);
         }
-        parse::Place::Share(share) => {
+        parse::Position::Share(share) => {
             let to = player.known_end().scaled(*share);
             return Ok(player.seek(Goal::Time(to))?);
         }
-        parse::Place::Byte(to) => return Ok(player.seek(Goal::Byte(Offset(*to)))?),
-        parse::Place::Moment(name) => name,
+        parse::Position::Byte(to) => return Ok(player.seek(Goal::Byte(Offset(*to)))?),
+        parse::Position::Moment(name) => name,
     };
     let moments = player.moments(None).unwrap_or_default();
     match find_moment(moments, name).cloned() {

@@ -50,8 +50,8 @@ pub(crate) struct ViewArgs {
     what: Option<OsString>,
     /// Begin at a time (1:23:45, 90s), a share (50%) or in the output (byte:4096); at the end when
     /// left out
-    #[arg(long, value_name = "PLACE", value_parser = parse::place)]
-    at: Option<parse::Place>,
+    #[arg(long, value_name = "PLACE", value_parser = parse::position)]
+    at: Option<parse::Position>,
     /// Begin playing
     #[arg(short, long)]
     play: bool,
@@ -179,12 +179,12 @@ fn begin(app: &mut App, args: &ViewArgs, file: &Path) -> Result<(), ViewError> {
     match &args.at {
         None if args.play => {}
         None => app.go(Goal::Byte(Offset::MAX))?,
-        Some(parse::Place::Time(time)) => {
+        Some(parse::Position::Time(time)) => {
             app.go(Goal::Time((*time).into()))?;
         }
-        Some(parse::Place::Byte(to)) => app.go(Goal::Byte(Offset(*to)))?,
-        Some(parse::Place::Share(share)) => app.go_to_share(*share)?,
-        Some(parse::Place::Moment(name)) => {
+        Some(parse::Position::Byte(to)) => app.go(Goal::Byte(Offset(*to)))?,
+        Some(parse::Position::Share(share)) => app.go_to_share(*share)?,
+        Some(parse::Position::Moment(name)) => {
             if !app.go_to_named(name)? {
                 let message = format!("{}: no marker or snapshot {name:?}", file.display());
                 return Err(ViewError::Begin { message, missing: true });

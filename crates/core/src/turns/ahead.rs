@@ -7,7 +7,7 @@ use tapdeck_term::Term;
 
 use super::detector::{At, Detector, Marked, Phase, Run};
 use super::page;
-use super::{Evidence, Notice, Place};
+use super::{Evidence, Notice, OutputPoint};
 use crate::time::Stamp;
 
 /// A command that was over, and the next one begun, before the screen was judged.
@@ -75,7 +75,7 @@ impl Detector {
                 self.tell(Notice::Nothing { submitted: run.submitted.byte });
                 continue;
             }
-            let end = Place { byte: lap.output + raw.len() as u64, at: lap.at };
+            let end = OutputPoint { byte: lap.output + raw.len() as u64, at: lap.at };
             self.finish(term, &run, lap.output, end, raw, &written, Evidence::Mark);
         }
     }
@@ -99,7 +99,7 @@ fn next_run(term: &Term, run: &mut Run, lap: Lap, bytes: Vec<u8>) -> Run {
             sign: Some(lap.input.offset),
             right: String::new(),
         },
-        submitted: Place { byte: lap.input.offset, at: lap.at },
+        submitted: OutputPoint { byte: lap.input.offset, at: lap.at },
         entered: lap.at,
         asked_from: lap.input.offset,
         bytes,

@@ -9,7 +9,7 @@ use tapdeck_term::Term;
 use super::detector::{ABOVE, At, Detector, Phase, Run};
 use super::input::Typing;
 use super::page::{self, Written};
-use super::{Evidence, Notice, Place, Turn};
+use super::{Evidence, Notice, OutputPoint, Turn};
 use crate::time::Stamp;
 
 impl Detector {
@@ -59,7 +59,7 @@ impl Detector {
             self.tell(Notice::Nothing { submitted: run.submitted.byte });
             return;
         }
-        let end = Place { byte: from + raw.len() as u64, at: now };
+        let end = OutputPoint { byte: from + raw.len() as u64, at: now };
         self.finish(term, &run, from, end, raw, &written, at.evidence);
     }
 
@@ -69,7 +69,7 @@ impl Detector {
         term: &Term,
         run: &Run,
         from: u64,
-        end: Place,
+        end: OutputPoint,
         raw: Bytes,
         written: &Written,
         evidence: Evidence,
@@ -81,7 +81,7 @@ impl Detector {
         }
         self.tell(Notice::Completed(Arc::new(Turn {
             number,
-            start: Place { byte: from, at: run.submitted.at },
+            start: OutputPoint { byte: from, at: run.submitted.at },
             end,
             input: input_text(term, run, self.told(run)),
             raw,
@@ -252,7 +252,7 @@ impl Detector {
             return;
         }
         let raw = Bytes::copy_from_slice(&run.bytes);
-        let end = Place { byte: from + raw.len() as u64, at: now };
+        let end = OutputPoint { byte: from + raw.len() as u64, at: now };
         let evidence = self.judgement.evidence;
         self.finish(term, &run, from, end, raw, &written, evidence);
     }

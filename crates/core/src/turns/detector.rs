@@ -10,7 +10,7 @@ use super::ahead::Lap;
 use super::input::{Typed, Typing};
 use super::page::{self, Look};
 use super::rules::Rules;
-use super::{AgentState, Evidence, Judgement, Notice, Place};
+use super::{AgentState, Evidence, Judgement, Notice, OutputPoint};
 use crate::event::Exit;
 use crate::time::{Stamp, Time};
 
@@ -80,7 +80,7 @@ pub(super) struct At {
 #[derive(Debug, Clone)]
 pub(super) struct Run {
     pub(super) at: At,
-    pub(super) submitted: Place,
+    pub(super) submitted: OutputPoint,
     /// When Enter was last pressed.
     pub(super) entered: Stamp,
     /// From where on the echo of the last line is looked for.
@@ -503,7 +503,7 @@ impl Detector {
             Phase::Ready(prompt) => {
                 let run = Run {
                     at: prompt.clone(),
-                    submitted: Place { byte: self.offset, at },
+                    submitted: OutputPoint { byte: self.offset, at },
                     entered: at,
                     asked_from: self.offset,
                     bytes: Vec::new(),

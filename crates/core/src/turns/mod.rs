@@ -159,9 +159,9 @@ impl Judgement {
     }
 }
 
-/// A place in a session: how much had been written, and when.
+/// A point in the output: how much the program had written, and when.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Place {
+pub struct OutputPoint {
     /// Bytes of output before it.
     pub byte: u64,
     /// When.
@@ -174,9 +174,9 @@ pub struct Turn {
     /// Its number in the session, from 1.
     pub number: u32,
     /// Where the answer begins, and when the question was submitted.
-    pub start: Place,
+    pub start: OutputPoint,
     /// Where the answer ends, and when that was known.
-    pub end: Place,
+    pub end: OutputPoint,
     /// What was asked, as the program showed it.
     pub input: String,
     /// The answer as the program wrote it.
@@ -196,13 +196,13 @@ pub struct Turn {
 #[non_exhaustive]
 pub enum Notice {
     /// The first prompt has come.
-    Ready(Place),
+    Ready(OutputPoint),
     /// A turn has begun to show something.
     Started {
         /// Its number.
         number: u32,
         /// Where it began.
-        start: Place,
+        start: OutputPoint,
     },
     /// A turn is over.
     Completed(Arc<Turn>),

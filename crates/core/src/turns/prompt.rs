@@ -7,7 +7,7 @@ use tapdeck_term::{Mark, Term};
 
 use super::detector::{ABOVE, At, Detector, EDITOR_WAIT, Phase, Run};
 use super::page;
-use super::{Evidence, Notice, Place};
+use super::{Evidence, Notice, OutputPoint};
 use crate::time::Stamp;
 
 impl Detector {
@@ -113,7 +113,7 @@ impl Detector {
             Phase::Start => {
                 if let Some(at) = prompt {
                     self.above = page::above(term, at.row, ABOVE);
-                    self.tell(Notice::Ready(Place { byte: self.offset, at: now }));
+                    self.tell(Notice::Ready(OutputPoint { byte: self.offset, at: now }));
                     self.phase = Phase::Ready(at);
                 }
             }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
 use tapdeck_tape::ahr::{self, BlockBuilder, MAGIC, Quality, Tail};
-use tapdeck_tape::{Error, Place};
+use tapdeck_tape::{Error, FilePosition};
 
 use super::file::sync_folder;
 
@@ -27,7 +27,7 @@ pub struct Mended {
 pub(super) fn tail_of(file: &File) -> Result<Tail, Error> {
     let tail = ahr::tail(file)?;
     if tail.blocks == 0 && tail.salvaged.is_empty() && tail.file_len > 0 {
-        let failed = |source| Error::Read { at: Place::Byte(0), source };
+        let failed = |source| Error::Read { at: FilePosition::Byte(0), source };
         let mut head = Vec::new();
         let mut start = file;
         start.rewind().map_err(failed)?;
@@ -36,7 +36,7 @@ pub(super) fn tail_of(file: &File) -> Result<Tail, Error> {
         // the same.
         if !MAGIC.starts_with(&head) {
             let what = "it is no .ahr recording: not one block in it".to_owned();
-            return Err(Error::Malformed { at: Place::Byte(0), what });
+            return Err(Error::Malformed { at: FilePosition::Byte(0), what });
         }
     }
     Ok(tail)

@@ -19,7 +19,7 @@ use super::damage::{Damage, DamageKind};
 use super::header::{HEADER_LEN, Header, MAGIC, VERSION};
 use super::record::{Body, Records, Walk, walk, walk_torn};
 use crate::window::Window;
-use crate::{Error, Place, Result};
+use crate::{Error, FilePosition, Result};
 
 /// Look at this much at a time when searching.
 const SEARCH_STEP: usize = 64 * 1024;
@@ -208,7 +208,7 @@ impl<R: Read> BlockReader<R> {
                 Found::End => {
                     if let (0, Some((at, found))) = (self.good, self.foreign) {
                         return Err(Error::Version {
-                            at: Place::Byte(at),
+                            at: FilePosition::Byte(at),
                             format: "ahr",
                             found: u64::from(found),
                             known: u64::from(VERSION),

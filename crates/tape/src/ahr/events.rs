@@ -20,7 +20,7 @@ use crate::event::{
 };
 use crate::lines::Lines;
 use crate::meta::Meta;
-use crate::{Place, Result};
+use crate::{FilePosition, Result};
 
 /// A line of `NAME.events.jsonl` that this crate writes or understands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -134,7 +134,7 @@ impl<R: Read> AhrEvents<R> {
         Ok(match self.reader.next_item()? {
             None => None,
             Some(AhrItem::Damage(damage)) => Some(Note::item(
-                Place::Byte(damage.offset),
+                FilePosition::Byte(damage.offset),
                 format!("{} ({} bytes)", damage.kind, damage.len),
             )),
             Some(AhrItem::Record(record)) => {

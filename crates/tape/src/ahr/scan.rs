@@ -8,7 +8,7 @@ use super::block::{Block, BlockItem, BlockReader};
 use super::damage::{Damage, DamageKind};
 use super::header::{HEADER_LEN, Header, MAGIC, VERSION};
 use super::record::Record;
-use crate::{Error, Place, Result};
+use crate::{Error, FilePosition, Result};
 
 /// A block's place in the file and its header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -290,5 +290,5 @@ impl Tail {
 }
 
 fn read_error(at: u64, source: std::io::Error) -> Error {
-    Error::Read { at: Place::Byte(at), source }
+    Error::Read { at: FilePosition::Byte(at), source }
 }

@@ -17,7 +17,7 @@ use crate::event::{
 };
 use crate::utf8::Utf8;
 use crate::window::Window;
-use crate::{Error, Place, Result};
+use crate::{Error, FilePosition, Result};
 
 pub(crate) use sauce::Sauce;
 
@@ -46,7 +46,7 @@ impl AnsReader {
         let mut window = Window::new(inner, 0);
         if window.fill(MAX_FILE + 1)? > MAX_FILE {
             let what = format!("larger than {} MiB: not a piece of art", MAX_FILE >> 20);
-            return Err(Error::malformed(Place::Byte(MAX_FILE as u64), what));
+            return Err(Error::malformed(FilePosition::Byte(MAX_FILE as u64), what));
         }
         let file = window.data();
         let (sauce, end) = Sauce::find(file).map_or((None, file.len()), |(sauce, end)| (Some(sauce), end));

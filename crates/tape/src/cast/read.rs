@@ -13,7 +13,7 @@ use tapdeck_term::Size;
 use super::{halves, v1};
 use crate::event::{Event, EventReader, Header, Item, Kind, Note, known_size, seconds};
 use crate::lines::Lines;
-use crate::{Error, Place, Result};
+use crate::{Error, FilePosition, Result};
 
 /// The newest version that can be read.
 const NEWEST: u64 = 3;
@@ -109,13 +109,13 @@ impl<R: Read> CastReader<R> {
         };
         match serde_json::from_slice::<HeadLine>(&head) {
             Ok(head) if head.version > NEWEST => {
-                let (at, format) = (Place::Line(at), "asciicast");
+                let (at, format) = (FilePosition::Line(at), "asciicast");
                 return Err(Error::Version { at, format, found: head.version, known: NEWEST });
             }
             Ok(head) if head.version >= 2 => {
                 if let Some(needed) = head.lacks() {
                     let what = format!("not an asciicast: version {} needs {needed}", head.version);
-                    return Err(Error::malformed(Place::Line(at), what));
+                    return Err(Error::malformed(FilePosition::Line(at), what));
                 }
                 reader.relative = head.version == 3;
                 reader.header = head.into();
@@ -123,7 +123,7 @@ impl<R: Read> CastReader<R> {
             // Version 1 may be on one line or on many.
             Ok(_) | Err(_) => {
                 if !head.trim_ascii_start().starts_with(b"{") {
-                    return Err(Error::malformed(Place::Line(at), "not an asciicast: no header"));
+                    return Err(Error::malformed(FilePosition::Line(at), "not an asciicast: no header"));
                 }
                 head.push(b'\n');
                 head.extend(reader.lines.rest(MAX_V1)?);
@@ -134,7 +134,7 @@ impl<R: Read> CastReader<R> {
         Ok(reader)
     }
 
-    fn event(&mut self, time: f64, code: &str, data: Value, at: Place) -> Result<Item> {
+    fn event(&mut self, time: f64, code: &str, data: Value, at: FilePosition) -> Result<Item> {
         let Some(length) = seconds(time.abs()) else {
             return Err(Error::malformed(at, format!("impossible time {time}")));
         };
@@ -193,7 +193,7 @@ impl<R: Read> EventReader for CastReader<R> {
                 self.done = true;
                 break;
             };
-            let at = Place::Line(line.number);
+            let at = FilePosition::Line(line.number);
             let text = line.text.trim_ascii();
             if text.is_empty() || text.starts_with(b"#") {
                 continue;

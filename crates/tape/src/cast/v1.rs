@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use tapdeck_core::Time;
 
 use crate::event::{Event, Header, Kind, known_size, seconds};
-use crate::{Error, Place, Result};
+use crate::{Error, FilePosition, Result};
 
 #[derive(Deserialize)]
 struct File<'a> {
@@ -43,11 +43,12 @@ pub(crate) struct Events {
 
 /// Reads all but the events.
 pub(crate) fn parse(text: Vec<u8>) -> Result<(Header, Events)> {
-    let file: File<'_> = serde_json::from_slice(&text)
-        .map_err(|e| Error::malformed(Place::Line(e.line() as u64), format!("not an asciicast: {e}")))?;
+    let file: File<'_> = serde_json::from_slice(&text).map_err(|e| {
+        Error::malformed(FilePosition::Line(e.line() as u64), format!("not an asciicast: {e}"))
+    })?;
     if file.version != 1 {
         let what = format!("asciicast version {} does not begin with a header line", file.version);
-        return Err(Error::malformed(Place::Line(1), what));
+        return Err(Error::malformed(FilePosition::Line(1), what));
     }
     let header = Header {
         size: known_size(file.width, file.height),
@@ -59,7 +60,7 @@ pub(crate) fn parse(text: Vec<u8>) -> Result<(Header, Events)> {
     };
     let list = file.stdout.get();
     if !list.starts_with('[') {
-        return Err(Error::malformed(Place::Line(1), "not an asciicast: stdout is not a list"));
+        return Err(Error::malformed(FilePosition::Line(1), "not an asciicast: stdout is not a list"));
     }
     let start = list.as_ptr().addr() - text.as_ptr().addr();
     let (at, end) = (start + 1, start + list.len() - 1);
@@ -74,7 +75,8 @@ impl Events {
         }
         self.count += 1;
         let number = self.count;
-        let malformed = |what: String| Error::malformed(Place::Line(1), format!("event {number} {what}"));
+        let malformed =
+            |what: String| Error::malformed(FilePosition::Line(1), format!("event {number} {what}"));
         let mut values = serde_json::Deserializer::from_slice(rest).into_iter();
         // The list is well-formed, so a value stands here.
         let Output(delay, text) = match values.next() {

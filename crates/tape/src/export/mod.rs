@@ -12,7 +12,7 @@ mod theme_css;
 
 use std::io::{self, Write};
 
-use crate::{Error, Place, Result};
+use crate::{Error, FilePosition, Result};
 
 pub(crate) use branch::FinalLine;
 pub use branch::{branch_csv, branch_json, branch_md, place_moments};
@@ -69,7 +69,7 @@ impl<W: Write> Out<W> {
     }
 
     fn fail(&self, source: io::Error) -> Error {
-        Error::Write { at: Place::Byte(self.len), source }
+        Error::Write { at: FilePosition::Byte(self.len), source }
     }
 }
 

@@ -11,7 +11,7 @@ use tapdeck_term::Size;
 use super::{Chain, END, KEYFRAME, MAGIC, MAX_BODY, MAX_DUMP, MOMENT, VERSION, check};
 use crate::ahr::{Scan, ScanItem, decompress_exact};
 use crate::replay::{Moment, MomentKind};
-use crate::{Error, Place, Result};
+use crate::{Error, FilePosition, Result};
 
 /// No recording has more keyframes or moments than this.
 const MAX_ENTRIES: usize = 1_000_000;
@@ -64,7 +64,7 @@ impl Index {
     /// When the reader fails or this is not an index.
     pub fn load<R: Read + Seek>(mut file: R) -> Result<Self> {
         let mut head = [0; 16];
-        let at = |n| Place::Byte(n);
+        let at = |n| FilePosition::Byte(n);
         file.seek(SeekFrom::Start(0)).map_err(|source| Error::Read { at: at(0), source })?;
         file.read_exact(&mut head).map_err(|source| Error::Read { at: at(0), source })?;
         let [m0, m1, m2, m3, v0, v1, v2, v3, start @ ..] = head;
@@ -202,7 +202,7 @@ impl Index {
     /// # Errors
     /// When the index cannot be read or the dump is damaged.
     pub fn dump<R: Read + Seek>(&self, file: &mut R, keyframe: &Keyframe) -> Result<Vec<u8>> {
-        let at = Place::Byte(keyframe.at);
+        let at = FilePosition::Byte(keyframe.at);
         let fail = |source| Error::Read { at, source };
         let head_at = keyframe.at - ENTRY_HEAD as u64;
         file.seek(SeekFrom::Start(head_at)).map_err(fail)?;

@@ -9,7 +9,7 @@ use tapdeck_term::{Settings, Size, Term};
 use super::{Index, Keyframe};
 use crate::ahr::{BlockReader, Body, Item, Reader, Record};
 use crate::event::clamp_size;
-use crate::{Error, Place, Result};
+use crate::{Error, FilePosition, Result};
 
 /// A moment to go to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,7 +87,7 @@ impl<R: Read + Seek, I: Read + Seek> Seeker<R, I> {
         };
         self.recording
             .seek(SeekFrom::Start(offset))
-            .map_err(|source| Error::Read { at: Place::Byte(offset), source })?;
+            .map_err(|source| Error::Read { at: FilePosition::Byte(offset), source })?;
         let reader = Reader::over(BlockReader::starting_at(&mut self.recording, offset));
         let mut head = Playhead { term, time, byte_off, reader, last_ts, ahead: None };
         head.advance(target)?;

@@ -10,7 +10,7 @@ use tapdeck_core::Time;
 
 use crate::event::{Event, EventReader, Header, Item, Kind, Note, clamp_size};
 use crate::lines::Lines;
-use crate::{Error, Place, Result};
+use crate::{Error, FilePosition, Result};
 
 /// Art is small; frames are read whole to know its size.
 const MAX_FILE: u64 = 32 << 20;
@@ -85,7 +85,7 @@ impl Art {
         let mut frame: Vec<String> = Vec::new();
         let mut pins: BTreeMap<String, Vec<String>> = BTreeMap::new();
         while let Some(line) = lines.next_line()? {
-            let at = Place::Line(line.number);
+            let at = FilePosition::Line(line.number);
             let text = clean(&String::from_utf8_lossy(line.text));
             // The body is always last and may hold lines that look like titles.
             if block != "body"
@@ -113,10 +113,10 @@ impl Art {
         }
         if lines.position() > MAX_FILE {
             let what = format!("larger than {} MiB: not a piece of art", MAX_FILE >> 20);
-            return Err(Error::malformed(Place::Byte(MAX_FILE), what));
+            return Err(Error::malformed(FilePosition::Byte(MAX_FILE), what));
         }
         if block.is_empty() {
-            return Err(Error::malformed(Place::Line(1), "not a 3a file: it is empty"));
+            return Err(Error::malformed(FilePosition::Line(1), "not a 3a file: it is empty"));
         }
         if !frame.is_empty() {
             art.frames.push(frame);
@@ -127,7 +127,7 @@ impl Art {
         Ok(art)
     }
 
-    fn key(&mut self, text: &str, at: Place) -> Result<()> {
+    fn key(&mut self, text: &str, at: FilePosition) -> Result<()> {
         let text = text.trim();
         let (key, value) = text.split_once(' ').unwrap_or((text, ""));
         let value = value.trim();

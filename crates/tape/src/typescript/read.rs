@@ -13,7 +13,7 @@ use super::STARTED;
 use crate::event::{Event, EventReader, Header, Item, Kind, Note, clamp_size, seconds};
 use crate::lines::Lines;
 use crate::window::Window;
-use crate::{Error, Place, Result};
+use crate::{Error, FilePosition, Result};
 
 /// A single timing line stands for at most this much.
 const MAX_STEP: usize = 64 << 20;
@@ -98,7 +98,7 @@ impl<R: Read, T: Read> TypescriptReader<R, T> {
                 let exit = self.exit.take().map(|exit| Event::new(self.time, exit.kind));
                 return Ok(exit.or_else(pause).map(Item::Event));
             };
-            let (at, ended) = (Place::Line(line.number), line.ended);
+            let (at, ended) = (FilePosition::Line(line.number), line.ended);
             let text = String::from_utf8_lossy(line.text).into_owned();
             if text.trim().is_empty() {
                 continue;
@@ -119,7 +119,7 @@ impl<R: Read, T: Read> TypescriptReader<R, T> {
     }
 
     /// One line of timing.
-    fn step(&mut self, text: &str, at: Place) -> Result<Option<Item>> {
+    fn step(&mut self, text: &str, at: FilePosition) -> Result<Option<Item>> {
         let malformed = || Error::malformed(at, format!("not a timing line: {:?}", cut(text)));
         let mut words = text.splitn(3, ' ');
         let first = words.next().unwrap_or_default();
@@ -146,7 +146,7 @@ impl<R: Read, T: Read> TypescriptReader<R, T> {
         }
     }
 
-    fn bytes(&mut self, is_input: bool, len: usize, at: Place) -> Result<Option<Item>> {
+    fn bytes(&mut self, is_input: bool, len: usize, at: FilePosition) -> Result<Option<Item>> {
         let window = match &mut self.input {
             Some(input) if is_input => input,
             _ => &mut self.data,
@@ -247,7 +247,7 @@ impl<R: Read, T: Read> TypescriptReader<R, T> {
         }
     }
 
-    fn signal(&mut self, rest: &str, at: Place) -> Option<Item> {
+    fn signal(&mut self, rest: &str, at: FilePosition) -> Option<Item> {
         let mut words = rest.split_ascii_whitespace();
         let name = words.next().unwrap_or_default();
         if name != "SIGWINCH" {

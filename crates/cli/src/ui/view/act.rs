@@ -136,7 +136,7 @@ impl App {
         let times = |unit: i64, usual: u64| unit.saturating_mul(n.unwrap_or(usual).min(1 << 30) as i64);
         let Origin::Tape(tape) = &mut self.origin else { return Ok(()) };
         // A user who moves in time wants to see the screen of that time.
-        self.place.follow |= !matches!(act, Act::Faster | Act::Slower);
+        self.scroll.follow |= !matches!(act, Act::Faster | Act::Slower);
         match act {
             Act::Play => tape.toggle(now)?,
             Act::SkipOn => tape.skip(times(SECOND, SKIP), now)?,
@@ -155,7 +155,7 @@ impl App {
     /// Keeps the end in sight. A recording in progress is shown as it grows; any other plays.
     fn follow(&mut self) -> Result<(), PlayError> {
         let now = self.now;
-        self.place.follow = true;
+        self.scroll.follow = true;
         let Some(tape) = self.tape() else { return Ok(()) };
         let in_progress = tape.has_grown() || is_being_recorded(tape.path());
         tape.follow(in_progress, now)
@@ -183,7 +183,7 @@ impl App {
             return;
         };
         self.until = None;
-        (self.focus, self.search.hit, self.place.follow) = (Some(hit.row), Some(hit), false);
+        (self.focus, self.search.hit, self.scroll.follow) = (Some(hit.row), Some(hit), false);
         if let Some(tape) = self.tape() {
             tape.pause();
         }

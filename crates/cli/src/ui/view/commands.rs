@@ -166,7 +166,7 @@ const REST: &[Row] = &[
 
 /// The tables of keys: of a recording, or of a live session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum KeyTables {
     Tape,
     Live,
 }
@@ -250,12 +250,12 @@ fn spelled(keys: &str) -> String {
     parts.fold(first, |all, part| if all == "Esc" { format!("Esc-{part}") } else { all + &part })
 }
 
-impl Place {
+impl KeyTables {
     /// The tables behind the keymap, in the order of the lookup.
     fn parts(self) -> [Part; 6] {
         let own: Part = match self {
-            Place::Tape => ("Time", &[]),
-            Place::Live => ("The program", LIVE),
+            KeyTables::Tape => ("Time", &[]),
+            KeyTables::Live => ("The program", LIVE),
         };
         let rest = ("The rest", REST);
         [
@@ -282,7 +282,7 @@ impl Place {
             Action::Follow => Act::Follow,
             Action::Help => Act::Help,
             Action::Quit => Act::Quit,
-            _ if self == Place::Live => return None,
+            _ if self == KeyTables::Live => return None,
             Action::Pause => Act::Play,
             Action::StepOn => Act::StepOn,
             Action::StepBack => Act::StepBack,
@@ -404,11 +404,11 @@ mod tests {
 
     #[test]
     fn every_key_of_less_does_something() {
-        for place in [Place::Tape, Place::Live] {
+        for tables in [KeyTables::Tape, KeyTables::Live] {
             for key in LESS.split_whitespace() {
                 assert!(
-                    matches!(place.look_up(&Keymap::default(), &chords(key)), Found::Act(_)),
-                    "{place:?} {key}"
+                    matches!(tables.look_up(&Keymap::default(), &chords(key)), Found::Act(_)),
+                    "{tables:?} {key}"
                 );
             }
         }
@@ -416,31 +416,31 @@ mod tests {
 
     #[test]
     fn what_is_ours_instead_is_this_and_no_more() {
-        let ours = |place: Place| {
+        let ours = |tables: KeyTables| {
             let mut taken: Vec<&str> = Vec::new();
-            for (_, rows) in place.parts() {
+            for (_, rows) in tables.parts() {
                 for (keys, act, _) in rows {
                     taken.extend(keys.iter().filter(|k| {
                         let keys: Vec<Chord> = k.split(' ').map(Chord::parse).collect();
-                        place.look_up(&Keymap::default(), &keys) != Found::Act(*act)
+                        tables.look_up(&Keymap::default(), &keys) != Found::Act(*act)
                     }));
                 }
             }
             taken.join(" ")
         };
-        assert_eq!(ours(Place::Tape), "[ ] y Space Right Left < > { [ } ] ? t");
-        assert_eq!(ours(Place::Live), "Enter y { [ } ] ? t");
+        assert_eq!(ours(KeyTables::Tape), "[ ] y Space Right Left < > { [ } ] ? t");
+        assert_eq!(ours(KeyTables::Live), "Enter y { [ } ] ? t");
     }
 
     #[test]
     fn the_help_names_each_key_once() {
-        for place in [Place::Tape, Place::Live] {
+        for tables in [KeyTables::Tape, KeyTables::Live] {
             let mut seen = std::collections::HashSet::new();
-            for (keys, text) in place.help(&Keymap::default()) {
+            for (keys, text) in tables.help(&Keymap::default()) {
                 assert!(!text.is_empty());
                 for key in keys.split(' ').filter(|k| !k.is_empty() && text != "light up, but stay here") {
                     let modifier = MODIFIERS.iter().any(|(_, t)| *t == text);
-                    assert!(modifier || seen.insert(key.to_owned()), "{place:?}: {key} twice");
+                    assert!(modifier || seen.insert(key.to_owned()), "{tables:?}: {key} twice");
                 }
             }
             assert!(seen.contains("Esc-v") && seen.contains("^E") && seen.contains("ZZ"), "{seen:?}");

@@ -11,7 +11,7 @@ use tapdeck_core::Exit;
 use tapdeck_core::turns::AgentState;
 use unicode_width::UnicodeWidthStr;
 
-use super::commands::Place;
+use super::commands::KeyTables;
 use super::prompt::Purpose;
 use super::rows::{self, Row};
 use super::search::Hit;
@@ -49,10 +49,10 @@ impl App {
     }
 
     /// The table of keys that is in force.
-    pub(super) fn keys_of(&self) -> Place {
+    pub(super) fn key_tables(&self) -> KeyTables {
         match self.origin {
-            Origin::Tape(_) => Place::Tape,
-            Origin::Live(..) => Place::Live,
+            Origin::Tape(_) => KeyTables::Tape,
+            Origin::Live(..) => KeyTables::Live,
         }
     }
 
@@ -66,7 +66,7 @@ impl App {
         self.refresh_marks();
         let layout = self.layout(area);
         let hidden = self.term().size().cols.saturating_sub(layout.inner.width);
-        self.place.left = self.place.left.min(hidden);
+        self.scroll.left = self.scroll.left.min(hidden);
         let cursor = self.paint_rows(&layout, buf);
         self.paint_frame(&layout, buf);
         self.paint_box(&layout, buf);
@@ -74,7 +74,7 @@ impl App {
         if let Some(status) = layout.status {
             self.paint_status(status, buf);
         }
-        let (keys, styles) = (self.keys_of(), self.options.styles);
+        let (keys, styles) = (self.key_tables(), self.options.styles);
         if let Mode::Help(top) = &mut self.mode {
             *top = help::draw(buf, layout.main, (keys, &self.options.keymap), *top, styles).0;
             return None;
@@ -158,7 +158,7 @@ impl App {
             }
             _ => None,
         };
-        self.place.top = top;
+        self.scroll.top = top;
         let page = self.visible().page(top, height);
         let term = self.origin.term();
         let hits = self.search.lights(term, &page);
@@ -173,7 +173,7 @@ impl App {
             let selected = self.selection.and_then(|selection| selection.columns(row));
             over.extend(selected.map(|columns| (columns, Style::new().add_modifier(Modifier::REVERSED))));
             let brush = if below { &dim } else { &bright };
-            brush.row(buf, Rect { y, height: 1, ..inner }, line, self.place.left, &over);
+            brush.row(buf, Rect { y, height: 1, ..inner }, line, self.scroll.left, &over);
         }
         self.drawn.boxed = box_y.zip(boxed.map(|(_, height)| height));
         self.drawn.inner = inner;
@@ -211,7 +211,7 @@ impl App {
         let cursor = self.term().cursor();
         let row = rows::screen(self.term()) + u64::from(cursor.row);
         let y = self.drawn.slots.iter().position(|slot| *slot == Some(row))? as u16;
-        let x = cursor.col.checked_sub(self.place.left).filter(|x| *x < inner.width)?;
+        let x = cursor.col.checked_sub(self.scroll.left).filter(|x| *x < inner.width)?;
         cursor.visible.then(|| Position::new(inner.x + x, inner.y + y))
     }
 
@@ -296,7 +296,7 @@ impl App {
         }
         let height = u64::from(inner.height);
         let length = (height * height / total).max(1);
-        let top = visible.before(self.place.top);
+        let top = visible.before(self.scroll.top);
         let at = ((height - length) * top).checked_div(total - height).unwrap_or(0).min(height - length);
         for y in at..at + length {
             label(buf, layout.frame.right() - 1, inner.y + y as u16, 1, "┃", self.options.styles.title());
@@ -431,7 +431,7 @@ impl App {
             return format!("searching for {}", self.search.pattern());
         }
         let visible = self.visible();
-        let (top, height) = (visible.before(self.place.top), u64::from(self.height()));
+        let (top, height) = (visible.before(self.scroll.top), u64::from(self.height()));
         let total = visible.len();
         let last = (top + height).min(total);
         let mut text = String::new();

@@ -7,7 +7,7 @@ use ratatui::style::Style;
 use ratatui::widgets::{Block, BorderType, Widget};
 use unicode_width::UnicodeWidthStr;
 
-use super::commands::Place;
+use super::commands::KeyTables;
 use crate::keymap::Keymap;
 use crate::ui::canvas::{cover, label};
 use crate::ui::styles::Styles;
@@ -17,11 +17,11 @@ use crate::ui::styles::Styles;
 pub(super) fn draw(
     buf: &mut Buffer,
     area: Rect,
-    (place, keymap): (Place, &Keymap),
+    (tables, keymap): (KeyTables, &Keymap),
     top: usize,
     styles: Styles,
 ) -> (usize, usize) {
-    let lines = place.help(keymap);
+    let lines = tables.help(keymap);
     let keys = lines.iter().map(|(k, _)| k.width()).max().unwrap_or(0) as u16;
     let text = lines.iter().map(|(_, t)| t.width()).max().unwrap_or(0) as u16;
     let width = (keys + text + 6).min(area.width);

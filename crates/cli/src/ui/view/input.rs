@@ -118,12 +118,12 @@ impl App {
             self.stop();
             self.selection = None;
         }
-        let place = self.keys_of();
-        let found = match place.look_up(&self.options.keymap, &self.keys) {
+        let tables = self.key_tables();
+        let found = match tables.look_up(&self.options.keymap, &self.keys) {
             // A key that does not continue the keys before it may be a command alone.
             Found::Nothing if self.keys.len() > 1 => {
                 self.keys = vec![chord];
-                place.look_up(&self.options.keymap, &self.keys)
+                tables.look_up(&self.options.keymap, &self.keys)
             }
             found => found,
         };
@@ -165,7 +165,7 @@ impl App {
         let now = self.now;
         let Some(tape) = self.tape() else { return Ok(()) };
         tape.go_to_share(tenth as f64 / 10.0, now)?;
-        self.place.follow = true;
+        self.scroll.follow = true;
         Ok(())
     }
 
@@ -179,9 +179,9 @@ impl App {
 
     fn on_help_key(&mut self, key: KeyEvent) {
         let page = usize::from(self.height());
-        let place = self.keys_of();
+        let tables = self.key_tables();
         let Mode::Help(top) = &mut self.mode else { return };
-        let found = place.look_up(&self.options.keymap, &[Chord::of(key).1]);
+        let found = tables.look_up(&self.options.keymap, &[Chord::of(key).1]);
         *top = match found {
             // On the help page the space key turns the page, even if it plays elsewhere.
             Found::Act(Act::PageOn | Act::Play | Act::WindowOn) => top.saturating_add(page),
@@ -203,7 +203,7 @@ impl App {
     /// shows something.
     pub(super) fn meant_row(&self) -> Row {
         let page = self.visible().page(self.top(self.height()), self.height());
-        let last = page.last().copied().unwrap_or(self.place.top);
+        let last = page.last().copied().unwrap_or(self.scroll.top);
         self.focus.filter(|row| page.contains(row)).unwrap_or(last)
     }
 
@@ -252,7 +252,7 @@ impl App {
             if let Some(next) = next {
                 tape.pause();
                 tape.go(Goal::from(&next), now)?;
-                (self.focus, self.place.follow) = (None, true);
+                (self.focus, self.scroll.follow) = (None, true);
                 self.notify(super::instruct::name_of(&next), Mood::Calm);
                 return Ok(());
             }
@@ -279,7 +279,7 @@ impl App {
     pub(super) fn tell_hop(&mut self) {
         match self.tape().and_then(Tape::take_hop) {
             Some(Some(moment)) => {
-                (self.focus, self.place.follow) = (None, true);
+                (self.focus, self.scroll.follow) = (None, true);
                 self.notify(super::instruct::name_of(&moment), Mood::Calm);
             }
             Some(None) => self.notify(NO_MARKER, Mood::Calm),
@@ -408,7 +408,7 @@ impl App {
         match live.take() {
             Ok(()) => {
                 self.mode = Mode::Type;
-                self.place.follow = true;
+                self.scroll.follow = true;
             }
             Err(why) => self.notify(why, Mood::Wrong),
         }
@@ -427,7 +427,7 @@ impl App {
             Event::Mouse(mouse) => self.cell_at(*mouse),
             _ => None,
         };
-        self.place.follow = true;
+        self.scroll.follow = true;
         if let Some(Err(why)) = self.live().map(|live| live.type_event(event, at)) {
             self.notify(why, Mood::Wrong);
         }
@@ -441,7 +441,7 @@ impl App {
         let row =
             inner.contains(at).then(|| self.drawn.slots.get(usize::from(at.y - inner.y)).copied())??;
         let y = row?.checked_sub(rows::screen(self.term()))?;
-        Some((at.x - inner.x + self.place.left, u16::try_from(y).ok()?))
+        Some((at.x - inner.x + self.scroll.left, u16::try_from(y).ok()?))
     }
 
     fn on_mouse(&mut self, mouse: MouseEvent) -> Result<Effect, PlayError> {
@@ -466,7 +466,7 @@ impl App {
                 let (now, share) = (self.now, timeline::share(self.drawn.bar, at.x));
                 if let Some(tape) = self.tape() {
                     tape.go_to_share(share, now)?;
-                    self.place.follow = true;
+                    self.scroll.follow = true;
                 }
             }
             MouseEventKind::Down(MouseButton::Left) => self.on_click(at),

@@ -161,7 +161,7 @@ struct Count {
 
 /// The part of the rows that is in sight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Place {
+struct Scroll {
     top: Row,
     left: u16,
     /// Whether the end stays in sight.
@@ -190,7 +190,7 @@ pub struct App {
     origin: Origin,
     options: Options,
     mode: Mode,
-    place: Place,
+    scroll: Scroll,
     /// The row that is meant: found, clicked, or that of a snapshot.
     focus: Option<Row>,
     selection: Option<Selection>,
@@ -236,7 +236,7 @@ impl App {
             origin,
             options,
             mode: Mode::Read,
-            place: Place { top: 0, left: 0, follow: true },
+            scroll: Scroll { top: 0, left: 0, follow: true },
             focus: None,
             selection: None,
             search: Search::default(),
@@ -426,7 +426,7 @@ impl App {
 
     /// A user who scrolls away from the end no longer follows it.
     fn watch_following(&mut self) {
-        let at_end = self.place.follow;
+        let at_end = self.scroll.follow;
         if let Some(tape) = self.tape().filter(|tape| !at_end && tape.is_following()) {
             tape.unfollow();
             self.notify("no longer following: F follows again", Mood::Calm);
@@ -501,8 +501,8 @@ impl App {
     fn top(&self, height: u16) -> Row {
         let visible = self.visible();
         let last = visible.last_top(height);
-        if !self.place.follow {
-            return visible.moved(self.place.top, 0).min(last);
+        if !self.scroll.follow {
+            return visible.moved(self.scroll.top, 0).min(last);
         }
         if self.filter.is_on() {
             return last;
@@ -523,21 +523,21 @@ impl App {
         let visible = self.visible();
         let last = visible.last_top(height);
         let to = visible.moved(self.top(height), by).min(last);
-        self.place.follow = by > 0 && (to == last || self.place.follow);
-        self.place.top = to;
+        self.scroll.follow = by > 0 && (to == last || self.scroll.follow);
+        self.scroll.top = to;
     }
 
     fn scroll_sideways(&mut self, by: i64) {
         let hidden = self.term().size().cols.saturating_sub(self.drawn.inner.width);
-        let to = i64::from(self.place.left).saturating_add(by);
-        self.place.left = to.clamp(0, i64::from(hidden)) as u16;
+        let to = i64::from(self.scroll.left).saturating_add(by);
+        self.scroll.left = to.clamp(0, i64::from(hidden)) as u16;
     }
 
     fn go_to_top(&mut self, top: Row) {
         self.letters.insert('\'', (self.top(self.height()), false));
         let visible = self.visible();
         let last = visible.last_top(self.height());
-        self.place = Place { top: visible.moved(top, 0).min(last), follow: top >= last, ..self.place };
+        self.scroll = Scroll { top: visible.moved(top, 0).min(last), follow: top >= last, ..self.scroll };
     }
 
     /// Brings a row into sight, with rows around it.
@@ -557,8 +557,8 @@ impl App {
         self.counting = true;
         self.reveal(hit.row);
         let width = self.drawn.inner.width;
-        if hit.col < self.place.left || hit.end_col > self.place.left.saturating_add(width) {
-            self.place.left = 0;
+        if hit.col < self.scroll.left || hit.end_col > self.scroll.left.saturating_add(width) {
+            self.scroll.left = 0;
             self.scroll_sideways(i64::from(hit.end_col) - i64::from(width) + 4);
         }
         if wrapped && !matches!(self.mode, Mode::Prompt(_)) {
@@ -586,7 +586,7 @@ impl App {
         let anchor = rows::written(self.term(), row);
         let snapshot = nearest_snapshot(self.origin.moments(), anchor).cloned();
         self.focus = Some(row);
-        self.place = Place { top: self.top(self.height()), follow: false, ..self.place };
+        self.scroll = Scroll { top: self.top(self.height()), follow: false, ..self.scroll };
         self.mode = Mode::Write(Box::new(Instruct::new(row, anchor, snapshot, self.options.styles)));
     }
 

@@ -3,7 +3,7 @@
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::Place;
+use super::Scroll;
 use super::matcher::Query;
 use super::rows::Row;
 use crate::ui::line_edit::{Edited, LineEdit};
@@ -60,11 +60,11 @@ pub(super) struct Prompt {
     pub(super) nth: u64,
     /// Where the search begins, and where to return to.
     pub(super) from: Row,
-    pub(super) back_to: Place,
+    pub(super) back_to: Scroll,
 }
 
 impl Prompt {
-    pub(super) fn new(purpose: Purpose, how: Query, nth: u64, from: Row, back_to: Place) -> Self {
+    pub(super) fn new(purpose: Purpose, how: Query, nth: u64, from: Row, back_to: Scroll) -> Self {
         Self { purpose, line: LineEdit::default(), how, keep: false, from_end: false, nth, from, back_to }
     }
 
@@ -163,8 +163,8 @@ mod tests {
     use crossterm::event::Event;
 
     fn typed(keys: &str) -> Prompt {
-        let place = Place { top: 0, left: 0, follow: true };
-        let mut prompt = Prompt::new(Purpose::Search { forth: true }, Query::default(), 1, 0, place);
+        let scroll = Scroll { top: 0, left: 0, follow: true };
+        let mut prompt = Prompt::new(Purpose::Search { forth: true }, Query::default(), 1, 0, scroll);
         let history = ["first".to_owned(), "second one".to_owned()];
         let mut decoder = Decoder::default();
         let mut events = decoder.push(keys.as_bytes());

@@ -5,7 +5,7 @@ use crossterm::event::KeyEvent;
 
 use super::matcher::{Matcher, Query};
 use super::prompt::{Prompt, Purpose};
-use super::{App, Effect, Mode, Mood, Place, outside, rows};
+use super::{App, Effect, Mode, Mood, Scroll, outside, rows};
 use crate::ui::line_edit::Edited;
 
 impl App {
@@ -15,7 +15,7 @@ impl App {
         let forth = purpose != Purpose::Search { forth: false };
         let from = if forth { top } else { top + u64::from(self.height()) - 1 };
         let how = Query { case: self.case, ..Query::default() };
-        let back_to = Place { top, ..self.place };
+        let back_to = Scroll { top, ..self.scroll };
         self.mode = Mode::Prompt(Box::new(Prompt::new(purpose, how, nth, from, back_to)));
     }
 
@@ -45,14 +45,14 @@ impl App {
         if self.search.set(&prompt.query()) && self.search.is_set() && !stay {
             self.search.from(self.origin.term(), from, forth, nth);
         } else {
-            self.place = back_to;
+            self.scroll = back_to;
             self.focus = None;
         }
     }
 
     fn leave_prompt(&mut self) {
         if let Mode::Prompt(prompt) = std::mem::replace(&mut self.mode, Mode::Read) {
-            self.place = prompt.back_to;
+            self.scroll = prompt.back_to;
             self.search.set(&self.last.0);
         }
     }
@@ -85,7 +85,7 @@ impl App {
         }
         if let Some(error) = self.search.error.clone() {
             self.notify(format!("{:?} is no regular expression: {error}", prompt.text()), Mood::Wrong);
-            self.place = prompt.back_to;
+            self.scroll = prompt.back_to;
             return;
         }
         self.last = (prompt.query(), forth);

@@ -85,7 +85,7 @@ impl App {
         // What was drawn last may have been scrolled since.
         let page = self.visible().page(self.top(self.height()), self.height());
         let row = *page.get(usize::from(at.y - inner.y)).or(page.last())?;
-        Some((row, (at.x - inner.x).saturating_add(self.place.left)))
+        Some((row, (at.x - inner.x).saturating_add(self.scroll.left)))
     }
 
     /// Copies the selection; without one, the line that is meant.

@@ -499,7 +499,7 @@ fn a_search_to_begin_with_waits_for_the_picture() {
     stage.app.search_for("line 7$").expect("a pattern");
     stage.settle();
     stage.settle();
-    assert_eq!((stage.app.focus, stage.app.place.left), (Some(6), 0), "{}", stage.screen());
+    assert_eq!((stage.app.focus, stage.app.scroll.left), (Some(6), 0), "{}", stage.screen());
     assert_eq!(stage.app.search_for("a("), Err("unclosed group".to_owned()));
 }
 
