@@ -10,7 +10,7 @@ use rustix::termios::isatty;
 use tapdeck_core::WinSize;
 use tapdeck_host::Launch;
 
-use crate::cmd::DoorArgs;
+use crate::door_args::DoorArgs;
 use crate::ending::{Ending, Kind, print, say};
 use crate::failure::{Failure, Result};
 

@@ -18,7 +18,7 @@ use tapdeck_serve::snapshot::AskError;
 use tapdeck_tape::cassette::Refusal;
 
 use crate::ending::{Ending, Kind, Report};
-use crate::unreadable::{self, Wanted};
+use crate::unreadable::{self, FileRole};
 
 /// A failure of a command. It is reported once, by [`Failure::report`].
 #[derive(Debug, PartialEq)]
@@ -85,13 +85,13 @@ impl Failure {
 
     /// A failure to read this file.
     pub(crate) fn file(path: &Path, e: &io::Error) -> Self {
-        unreadable::file(path, e, Wanted::Other)
+        unreadable::file(path, e, FileRole::Other)
     }
 
     /// A cassette that cannot be used.
     pub(crate) fn cassette(path: &Path, e: Refusal) -> Self {
         match e {
-            Refusal::Io(e) => unreadable::file(path, &e, Wanted::Recording),
+            Refusal::Io(e) => unreadable::file(path, &e, FileRole::Recording),
             e => {
                 let failure = Self::from(e);
                 let message = format!("{}: {failure}", path.display());

@@ -6,6 +6,7 @@ mod cmd;
 mod complete;
 mod config;
 mod detached_host;
+mod door_args;
 mod ending;
 mod failure;
 mod formats;

@@ -16,41 +16,41 @@ const MAX_ENTRIES: usize = 10_000;
 
 /// What a file that the user named should be.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wanted {
+pub(crate) enum FileRole {
     Recording,
     Scenario,
     Other,
 }
 
-impl Wanted {
+impl FileRole {
     fn fits(self, name: &str) -> bool {
         match self {
-            Wanted::Recording => Container::of_name(name).is_some(),
-            Wanted::Scenario => name.ends_with(".scenario.yaml"),
-            Wanted::Other => true,
+            FileRole::Recording => Container::of_name(name).is_some(),
+            FileRole::Scenario => name.ends_with(".scenario.yaml"),
+            FileRole::Other => true,
         }
     }
 
     /// What a folder with several of them has.
     fn plural(self) -> &'static str {
         match self {
-            Wanted::Recording => "recordings",
-            Wanted::Scenario => "scenarios",
-            Wanted::Other => "files",
+            FileRole::Recording => "recordings",
+            FileRole::Scenario => "scenarios",
+            FileRole::Other => "files",
         }
     }
 }
 
 /// A failure to read this file.
-pub(crate) fn file(path: &Path, e: &std::io::Error, wanted: Wanted) -> Failure {
+pub(crate) fn file(path: &Path, e: &std::io::Error, role: FileRole) -> Failure {
     let shown = path.display();
     let message = match e.kind() {
-        ErrorKind::NotFound => format!("{shown}: no such file{}", instead_of(path, wanted)),
+        ErrorKind::NotFound => format!("{shown}: no such file{}", instead_of(path, role)),
         ErrorKind::IsADirectory => {
-            let kind = wanted.plural();
-            match listed(&names(path, wanted), wanted) {
+            let kind = role.plural();
+            match listed(&names(path, role), role) {
                 Some(inside) => format!("{shown} is a folder; name one of its {kind}: {inside}"),
-                None if wanted == Wanted::Other => format!("{shown} is a folder; name a file"),
+                None if role == FileRole::Other => format!("{shown} is a folder; name a file"),
                 None => format!("{shown} is a folder without {kind}; name a file"),
             }
         }
@@ -63,43 +63,43 @@ pub(crate) fn file(path: &Path, e: &std::io::Error, wanted: Wanted) -> Failure {
 }
 
 /// What may have been meant by a name that does not exist, to be put behind the message.
-pub(crate) fn instead_of(path: &Path, wanted: Wanted) -> String {
+pub(crate) fn instead_of(path: &Path, role: FileRole) -> String {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if !folder.is_dir() {
         return format!("; there is no folder {}", folder.display());
     }
-    let names = names(folder, wanted);
+    let names = names(folder, role);
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     if let Some(near) = nearest::name(&name, names.iter().map(String::as_str)) {
         return format!("; did you mean {}?", path.with_file_name(near).display());
     }
-    match (wanted, listed(&names, wanted)) {
-        (Wanted::Recording | Wanted::Scenario, Some(listed)) => {
-            format!("; the {} in that folder: {listed}", wanted.plural())
+    match (role, listed(&names, role)) {
+        (FileRole::Recording | FileRole::Scenario, Some(listed)) => {
+            format!("; the {} in that folder: {listed}", role.plural())
         }
-        (Wanted::Recording, None) => {
+        (FileRole::Recording, None) => {
             "; record one with tapdeck rec FILE, see live ones with tapdeck ls".into()
         }
-        (Wanted::Scenario, None) => "; scenarios are files called NAME.scenario.yaml".into(),
-        (Wanted::Other, _) => String::new(),
+        (FileRole::Scenario, None) => "; scenarios are files called NAME.scenario.yaml".into(),
+        (FileRole::Other, _) => String::new(),
     }
 }
 
-fn listed(names: &[String], wanted: Wanted) -> Option<String> {
+fn listed(names: &[String], role: FileRole) -> Option<String> {
     let shown = names.iter().take(SHOWN).map(|name| human::printable(name)).collect::<Vec<_>>().join(", ");
     match names.len().saturating_sub(SHOWN) {
-        _ if names.is_empty() || wanted == Wanted::Other => None,
+        _ if names.is_empty() || role == FileRole::Other => None,
         0 => Some(shown),
         more => Some(format!("{shown} and {more} more")),
     }
 }
 
 /// The names in a folder that fit, in order.
-fn names(folder: &Path, wanted: Wanted) -> Vec<String> {
+fn names(folder: &Path, role: FileRole) -> Vec<String> {
     // Without a list there is nothing to suggest.
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().take(MAX_ENTRIES);
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-    let mut names: Vec<String> = names.filter(|name| wanted.fits(name)).collect();
+    let mut names: Vec<String> = names.filter(|name| role.fits(name)).collect();
     names.sort();
     names
 }
@@ -107,7 +107,7 @@ fn names(folder: &Path, wanted: Wanted) -> Vec<String> {
 impl From<SourceError> for Failure {
     fn from(e: SourceError) -> Self {
         match &e {
-            SourceError::Open { path, why } => file(path, why, Wanted::Recording),
+            SourceError::Open { path, why } => file(path, why, FileRole::Recording),
             SourceError::Unknown(_) | SourceError::Misnamed { .. } => {
                 Self::io(format!("{e}; if it is a recording, name its format with --from"))
             }
@@ -134,46 +134,46 @@ mod tests {
     fn a_file_that_cannot_be_read_has_a_next_step() {
         let home = tempfile::tempdir().expect("a folder");
         let at = |name: &str| home.path().join(name);
-        let said = |name: &str, kind: ErrorKind, wanted| {
-            let failure = file(&at(name), &kind.into(), wanted);
+        let said = |name: &str, kind: ErrorKind, role| {
+            let failure = file(&at(name), &kind.into(), role);
             let folder = format!("{}/", home.path().display());
             (failure.kind(), failure.message().replace(&folder, ""))
         };
         let missing = ErrorKind::NotFound;
-        let (kind, message) = said("demo.ahr", missing, Wanted::Recording);
+        let (kind, message) = said("demo.ahr", missing, FileRole::Recording);
         assert_eq!(kind, Kind::NotFound);
         assert!(message.starts_with("demo.ahr: no such file; record one with tapdeck rec"), "{message}");
         for name in ["demo.ahr", "notes.txt", "a.cast", "b.cast", "c.ttyrec", "one.scenario.yaml"] {
             std::fs::write(at(name), "").expect("written");
         }
-        for (name, kind, wanted, end) in [
-            ("dmeo.ahr", missing, Wanted::Recording, "no such file; did you mean demo.ahr?"),
+        for (name, kind, role, end) in [
+            ("dmeo.ahr", missing, FileRole::Recording, "no such file; did you mean demo.ahr?"),
             (
                 "x",
                 missing,
-                Wanted::Recording,
+                FileRole::Recording,
                 "no such file; the recordings in that folder: a.cast, b.cast, c.ttyrec and 1 more",
             ),
             (
                 "two",
                 missing,
-                Wanted::Scenario,
+                FileRole::Scenario,
                 "no such file; the scenarios in that folder: one.scenario.yaml",
             ),
-            ("key", missing, Wanted::Other, "key: no such file"),
+            ("key", missing, FileRole::Other, "key: no such file"),
             (
                 "demo.ahr",
                 ErrorKind::PermissionDenied,
-                Wanted::Recording,
+                FileRole::Recording,
                 "permission denied; ls -l demo.ahr shows the user who may read it",
             ),
         ] {
-            let (_, message) = said(name, kind, wanted);
+            let (_, message) = said(name, kind, role);
             assert!(message.ends_with(end), "{message}");
         }
-        let (_, message) = said("none/x.ahr", missing, Wanted::Recording);
+        let (_, message) = said("none/x.ahr", missing, FileRole::Recording);
         assert!(message.contains("there is no folder"), "{message}");
-        let folder = file(home.path(), &ErrorKind::IsADirectory.into(), Wanted::Recording);
+        let folder = file(home.path(), &ErrorKind::IsADirectory.into(), FileRole::Recording);
         assert!(folder.message().contains("is a folder; name one of its recordings: a.cast,"), "{folder}");
     }
 }

@@ -48,8 +48,6 @@
 mod cond;
 pub mod convert;
 mod error;
-#[cfg(feature = "net")]
-mod far;
 #[cfg(feature = "live")]
 pub mod live;
 pub mod paths;
@@ -66,6 +64,8 @@ mod terminal;
 pub mod testing;
 #[cfg(feature = "live")]
 pub mod turns;
+#[cfg(feature = "net")]
+mod wire_session;
 
 pub use cond::{Cond, cursor, quiet, row, state, text};
 pub use error::{Error, Result};

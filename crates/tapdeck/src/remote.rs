@@ -16,10 +16,10 @@ use tapdeck_serve::client::{self, ANSWER, Bus, ClientError, Role};
 use tapdeck_term::keys;
 
 use crate::cond::Seen;
-#[cfg(feature = "net")]
-use crate::far::Far;
 use crate::live::Listing;
 use crate::session::RemoteUpdates;
+#[cfg(feature = "net")]
+use crate::wire_session::WireSession;
 use crate::{Cond, Error, Result, Screen, Updates};
 
 /// A session of another process: find it, watch it, drive it. It types only while no person holds
@@ -44,13 +44,13 @@ pub struct Remote(Way);
 /// How the session is reached.
 #[derive(Clone)]
 enum Way {
-    Bus(Arc<Near>),
+    Bus(Arc<BusSession>),
     #[cfg(feature = "net")]
-    Wire(Arc<Far>),
+    Wire(Arc<WireSession>),
 }
 
 /// A session on this machine.
-pub(crate) struct Near {
+pub(crate) struct BusSession {
     listing: Listing,
     bus: Mutex<Bus>,
 }
@@ -67,7 +67,7 @@ impl Remote {
         let listing = client::find(Some(which))?;
         // Typing claims the stick where it is free.
         let bus = Mutex::new(client::connect_to_watch(&listing, NAME, Role::Bot)?);
-        Ok(Self(Way::Bus(Arc::new(Near { listing, bus }))))
+        Ok(Self(Way::Bus(Arc::new(BusSession { listing, bus }))))
     }
 
     /// Joins a session that a server knows, over the network: by the session's id, its name, or the
@@ -94,7 +94,7 @@ impl Remote {
     /// session.
     #[cfg(feature = "net")]
     pub fn dial(address: &str, credentials: &crate::Credentials, which: &str) -> Result<Self> {
-        Ok(Self(Way::Wire(Arc::new(Far::dial(address, credentials, which)?))))
+        Ok(Self(Way::Wire(Arc::new(WireSession::dial(address, credentials, which)?))))
     }
 
     /// Lists the live sessions of this user.
@@ -108,16 +108,16 @@ impl Remote {
     /// The session's id.
     pub fn id(&self) -> &str {
         match &self.0 {
-            Way::Bus(near) => &near.listing.id,
+            Way::Bus(session) => &session.listing.id,
             #[cfg(feature = "net")]
-            Way::Wire(far) => far.id(),
+            Way::Wire(session) => session.id(),
         }
     }
 
     /// What the session said about itself when it was found; `None` behind a server.
     pub fn listing(&self) -> Option<&Listing> {
         match &self.0 {
-            Way::Bus(near) => Some(&near.listing),
+            Way::Bus(session) => Some(&session.listing),
             #[cfg(feature = "net")]
             Way::Wire(_) => None,
         }
@@ -129,9 +129,9 @@ impl Remote {
     /// When the session is over or refuses.
     pub fn type_text(&self, text: &str) -> Result<()> {
         match &self.0 {
-            Way::Bus(near) => near.give(Typing { text: Some(text.to_owned()), ..Typing::default() }),
+            Way::Bus(session) => session.give(Typing { text: Some(text.to_owned()), ..Typing::default() }),
             #[cfg(feature = "net")]
-            Way::Wire(far) => far.give(|modes| keys::text(text, modes)),
+            Way::Wire(session) => session.give(|modes| keys::text(text, modes)),
         }
     }
 
@@ -149,12 +149,14 @@ impl Remote {
     /// As [`Remote::type_text`]; also when there is no such key.
     pub fn press(&self, key: &str) -> Result<()> {
         match &self.0 {
-            Way::Bus(near) => near.give(Typing { keys: Some(vec![key.to_owned()]), ..Typing::default() }),
+            Way::Bus(session) => {
+                session.give(Typing { keys: Some(vec![key.to_owned()]), ..Typing::default() })
+            }
             #[cfg(feature = "net")]
-            Way::Wire(far) => {
+            Way::Wire(session) => {
                 let press: keys::KeyPress =
                     key.parse().map_err(|e: keys::KeyNameError| Error::Invalid(e.to_string()))?;
-                far.give(|modes| keys::encode(press, modes))
+                session.give(|modes| keys::encode(press, modes))
             }
         }
     }
@@ -165,9 +167,9 @@ impl Remote {
     /// As [`Remote::type_text`].
     pub fn paste(&self, text: &str) -> Result<()> {
         match &self.0 {
-            Way::Bus(near) => near.give(Typing { paste: Some(text.to_owned()), ..Typing::default() }),
+            Way::Bus(session) => session.give(Typing { paste: Some(text.to_owned()), ..Typing::default() }),
             #[cfg(feature = "net")]
-            Way::Wire(far) => far.give(|modes| keys::paste(text, modes)),
+            Way::Wire(session) => session.give(|modes| keys::paste(text, modes)),
         }
     }
 
@@ -177,9 +179,9 @@ impl Remote {
     /// When the session is over or refuses.
     pub fn resize(&self, cols: u16, rows: u16) -> Result<()> {
         match &self.0 {
-            Way::Bus(near) => near.command(&Resize { cols, rows }),
+            Way::Bus(session) => session.command(&Resize { cols, rows }),
             #[cfg(feature = "net")]
-            Way::Wire(far) => far.resize(cols, rows),
+            Way::Wire(session) => session.resize(cols, rows),
         }
     }
 
@@ -189,9 +191,9 @@ impl Remote {
     /// When the session is over or refuses.
     pub fn signal(&self, name: &str) -> Result<()> {
         match &self.0 {
-            Way::Bus(near) => near.command(&Kill { signal: Some(name.to_owned()) }),
+            Way::Bus(session) => session.command(&Kill { signal: Some(name.to_owned()) }),
             #[cfg(feature = "net")]
-            Way::Wire(far) => far.signal(name),
+            Way::Wire(session) => session.signal(name),
         }
     }
 
@@ -201,9 +203,9 @@ impl Remote {
     /// When the session does not answer.
     pub fn screen(&self) -> Result<Screen> {
         match &self.0 {
-            Way::Bus(near) => near.screen(),
+            Way::Bus(session) => session.screen(),
             #[cfg(feature = "net")]
-            Way::Wire(far) => Ok(far.screen()),
+            Way::Wire(session) => Ok(session.screen()),
         }
     }
 
@@ -213,9 +215,9 @@ impl Remote {
     /// When the session does not answer.
     pub fn state(&self) -> Result<Option<AgentState>> {
         match &self.0 {
-            Way::Bus(near) => Ok(state_of(near.ask(&Explain)?.judged.state)),
+            Way::Bus(session) => Ok(state_of(session.ask(&Explain)?.judged.state)),
             #[cfg(feature = "net")]
-            Way::Wire(far) => Ok(far.state()),
+            Way::Wire(session) => Ok(session.state()),
         }
     }
 
@@ -269,9 +271,9 @@ impl Remote {
     /// When the session is over or refuses.
     pub fn stop(&self) -> Result<()> {
         match &self.0 {
-            Way::Bus(near) => near.command(&Kill::default()),
+            Way::Bus(session) => session.command(&Kill::default()),
             #[cfg(feature = "net")]
-            Way::Wire(far) => far.kill(),
+            Way::Wire(session) => session.kill(),
         }
     }
 
@@ -281,18 +283,18 @@ impl Remote {
     /// When the session does not answer.
     pub fn subscribe(&self) -> Result<Updates> {
         match &self.0 {
-            Way::Bus(near) => {
-                let mut bus = client::connect_to_watch(&near.listing, NAME, Role::Observer)?;
+            Way::Bus(session) => {
+                let mut bus = client::connect_to_watch(&session.listing, NAME, Role::Observer)?;
                 bus.request(&Sub { frames: Frames::Full, out: false, ..Sub::default() }, ANSWER)?;
-                Ok(Updates::remote(RemoteUpdates { near: Arc::clone(near), bus, closed: false }))
+                Ok(Updates::remote(RemoteUpdates { session: Arc::clone(session), bus, closed: false }))
             }
             #[cfg(feature = "net")]
-            Way::Wire(far) => Ok(Updates::far(far.subscribe())),
+            Way::Wire(session) => Ok(Updates::wire(session.subscribe())),
         }
     }
 }
 
-impl Near {
+impl BusSession {
     fn screen(&self) -> Result<Screen> {
         let frame = self.ask(&Snap { ansi: true, ..Snap::default() })?;
         Ok(drawn(&frame, frame.ansi.as_deref().unwrap_or_default()))
@@ -369,9 +371,9 @@ pub(crate) fn state_of(state: bus::AgentState) -> Option<AgentState> {
     state.name().parse().ok()
 }
 
-impl fmt::Debug for Near {
+impl fmt::Debug for BusSession {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Near").field("id", &self.listing.id).finish_non_exhaustive()
+        f.debug_struct("BusSession").field("id", &self.listing.id).finish_non_exhaustive()
     }
 }
 

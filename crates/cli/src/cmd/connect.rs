@@ -10,7 +10,7 @@ use rustix::termios::isatty;
 use tapdeck_core::WinSize;
 use tapdeck_host::backend::{Backend, CommandSpec, NonInteractive, Prompter};
 use tapdeck_host::{Launch, LaunchError, UserSide, terminal_size, tty_settings};
-use tapdeck_serve::client::{Attach, Attachment, Conn, FarProgram};
+use tapdeck_serve::client::{Attach, Attachment, Conn, RemoteProgram};
 use tapdeck_serve::net::{Endpoint, Transport, Trust, dial};
 use tapdeck_serve::wire::{Negotiation, Tty, wire_size};
 
@@ -232,7 +232,7 @@ fn detach(args: &ConnectArgs) -> Result {
     let size = args.size.or_else(terminal_size).unwrap_or(WinSize::cells(80, 24));
     let token = args.token()?;
     let conn = args.dial(token.as_deref(), &mut NonInteractive)?;
-    let (_, session) = FarProgram::open(conn, &args.wanted(size, None, token))?;
+    let (_, session) = RemoteProgram::open(conn, &args.wanted(size, None, token))?;
     print(format_args!("{session}\n"));
     crate::detached_host::warn_of_input();
     Ok(Ending::Done)
@@ -272,9 +272,9 @@ fn run_there(args: &ConnectArgs) -> Result {
     let mut launch = Launch::new(CommandSpec::new(Vec::<PathBuf>::new()));
     launch.no_pty = !args.has_terminal();
     launch.size = args.size;
-    let start = |user: Option<&UserSide>, size, prompter: &mut dyn Prompter| -> Result<FarProgram, Failure> {
+    let start = |user: Option<&UserSide>, size, prompter: &mut dyn Prompter| -> Result<RemoteProgram, Failure> {
         let conn = args.dial(token.as_deref(), prompter)?;
-        Ok(FarProgram::open(conn, &args.wanted(size, user, token.clone()))?.0)
+        Ok(RemoteProgram::open(conn, &args.wanted(size, user, token.clone()))?.0)
     };
     let finished = launch.run_on(
         &|_, user, size, prompter| match start(user, size, prompter) {

@@ -20,7 +20,6 @@ mod convert;
 mod dash;
 mod deliver;
 mod doctor;
-mod doors;
 mod explain;
 #[cfg(feature = "hotkeys")]
 mod hotkeys;
@@ -56,8 +55,6 @@ mod view;
 mod wait;
 #[cfg(feature = "web")]
 mod web;
-
-pub(crate) use doors::DoorArgs;
 
 /// What to do.
 #[derive(Subcommand)]

@@ -17,8 +17,8 @@ use tapdeck_tape::{Container, Format};
 
 use super::branch_points::{self, Form};
 use super::convert::losses_text;
-use super::doors::{DoorArgs, OpenDoors};
 use crate::config::Config;
+use crate::door_args::{DoorArgs, OpenDoors};
 use crate::ending::{self, Ending, Kind, say};
 use crate::failure::{Failure, Result};
 use crate::formats;

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 
 use clap::Args;
 
-use super::doors::{DoorArgs, OpenDoors};
+use crate::door_args::{DoorArgs, OpenDoors};
 use crate::ending::Ending;
 use crate::failure::Result;
 use crate::session_args::{SessionArgs, VariableArgs, hold_signals};

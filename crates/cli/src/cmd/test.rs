@@ -19,7 +19,7 @@ use crate::ending::{Ending, print, print_json, say};
 use crate::failure::{Failure, Result, advice};
 use crate::human;
 use crate::place::PlaceArgs;
-use crate::unreadable::{self, Wanted};
+use crate::unreadable::{self, FileRole};
 use tapdeck::OutFile;
 
 /// Run scenarios: check recordings of terminal programs, or the programs themselves.
@@ -124,7 +124,7 @@ pub(crate) fn run(args: &TestArgs) -> Result {
 impl TestArgs {
     /// Finds the scenarios to run. Fails if there are none.
     fn scenarios(&self) -> Result<Vec<PathBuf>> {
-        let files = find(&self.paths).map_err(|(path, e)| unreadable::file(&path, &e, Wanted::Scenario))?;
+        let files = find(&self.paths).map_err(|(path, e)| unreadable::file(&path, &e, FileRole::Scenario))?;
         if files.is_empty() {
             let looked: Vec<String> = self.paths.iter().map(|path| path.display().to_string()).collect();
             return Err(Failure::not_found(format!(

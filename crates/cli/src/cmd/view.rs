@@ -20,7 +20,7 @@ use crate::detached_host;
 use crate::ending::{Ending, Kind, say};
 use crate::failure::{Failure, Result};
 use crate::sessions;
-use crate::unreadable::{self, Wanted};
+use crate::unreadable::{self, FileRole};
 use crate::{formats, parse};
 
 /// Read, search and move through a recording or a live session.
@@ -92,7 +92,7 @@ pub(crate) fn run(args: &ViewArgs) -> Result {
     let Some(file) = file.filter(|_| named.is_none()) else {
         let listing = sessions::find(named).map_err(|failure| match named {
             Some(name) if failure.kind() == Kind::NotFound => {
-                let hint = unreadable::instead_of(Path::new(name), Wanted::Recording);
+                let hint = unreadable::instead_of(Path::new(name), FileRole::Recording);
                 failure.with_message(format!(
                     "{name}: there is neither a file nor a live session of that name{hint}"
                 ))

@@ -142,31 +142,31 @@ fn try_page(page: &str) {
         println!("{page}: nothing to run");
         return;
     }
-    let mut desk = Desk::new();
+    let mut run = PageRun::new();
     for block in &blocks {
         println!("{page}:{}", block.line);
         let at = format!("{page}:{}", block.line);
-        let text = desk.substituted(&block.text);
+        let text = run.substituted(&block.text);
         match &block.how {
             How::NotRun(reason) => println!("   not run: {reason}"),
-            How::File(name) => desk.write(name, &text),
-            How::AtTerminal(steps) => desk.at_terminal(&at, &text, steps),
-            How::InBackground(until) => desk.in_background(&at, &text, until),
-            How::Run if block.language == "console" => desk.transcript(&at, &text, block.exit),
-            How::Run => desk.script(&at, &text, block.exit),
+            How::File(name) => run.write(name, &text),
+            How::AtTerminal(steps) => run.at_terminal(&at, &text, steps),
+            How::InBackground(until) => run.in_background(&at, &text, until),
+            How::Run if block.language == "console" => run.transcript(&at, &text, block.exit),
+            How::Run => run.script(&at, &text, block.exit),
         }
     }
 }
 
-/// A user's home with the command installed, and what runs there.
-struct Desk {
+/// One run of a page: a home with the command installed, and the servers that run in it.
+struct PageRun {
     home: Home,
     /// What addresses in the manual become here.
     addresses: Vec<(&'static str, String)>,
     servers: Vec<Child>,
 }
 
-impl Desk {
+impl PageRun {
     fn new() -> Self {
         let home = Home::new();
         for folder in ["bin", "work"] {
@@ -331,7 +331,7 @@ impl Desk {
     }
 }
 
-impl Drop for Desk {
+impl Drop for PageRun {
     fn drop(&mut self) {
         self.servers.iter_mut().for_each(end);
         let ended = || {

@@ -28,7 +28,7 @@ pub use list::{
     ANSWER, Described, FindError, Said, about, alive, connect_to, connect_to_watch, connect_within,
     describe_all, find,
 };
-pub use program::FarProgram;
+pub use program::RemoteProgram;
 pub use tapdeck_proto::bus::Role;
 
 /// How long a session may take to accept a client.

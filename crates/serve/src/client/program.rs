@@ -24,7 +24,7 @@ const UNSENT: usize = 64 * 1024;
 const OPEN: Duration = Duration::from_secs(60);
 
 /// A program that a server runs.
-pub struct FarProgram {
+pub struct RemoteProgram {
     conn: Conn,
     queue: Queue,
     decoder: Decoder,
@@ -40,16 +40,16 @@ pub struct FarProgram {
     complaint: Option<String>,
 }
 
-impl std::fmt::Debug for FarProgram {
+impl std::fmt::Debug for RemoteProgram {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("FarProgram")
+        f.debug_struct("RemoteProgram")
             .field("terminal", &self.terminal)
             .field("exit", &self.exit)
             .finish_non_exhaustive()
     }
 }
 
-impl FarProgram {
+impl RemoteProgram {
     /// Has a server start the program. Returns the session's id there, too.
     ///
     /// # Errors
@@ -125,7 +125,7 @@ impl FarProgram {
     }
 }
 
-impl Backend for FarProgram {
+impl Backend for RemoteProgram {
     fn watch(&self) -> Watch<'_> {
         let fd = self.exit.is_none().then(|| self.conn.as_fd());
         Watch {

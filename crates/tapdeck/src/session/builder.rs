@@ -477,7 +477,7 @@ impl SessionBuilder {
     /// When the address makes no sense. A server that cannot be reached fails
     /// [`SessionBuilder::spawn`].
     pub fn at(self, address: &str, credentials: Credentials, backend: &str) -> Result<Self> {
-        use tapdeck_serve::client::FarProgram;
+        use tapdeck_serve::client::RemoteProgram;
         use tapdeck_serve::wire::{Negotiation, Tty, wire_size};
         endpoint(address)?;
         let address = address.to_owned();
@@ -497,7 +497,7 @@ impl SessionBuilder {
         Ok(self.backend(move |size| {
             wanted.tty = terminal.then(|| Tty { size: Some(wire_size(size)), ..Tty::default() });
             let conn = credentials.dial(&address).map_err(io::Error::other)?;
-            let opened = FarProgram::open(conn, &wanted);
+            let opened = RemoteProgram::open(conn, &wanted);
             opened.map(|(program, _)| program).map_err(io::Error::other)
         }))
     }

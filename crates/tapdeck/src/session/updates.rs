@@ -60,7 +60,7 @@ enum Source {
     #[cfg(feature = "live")]
     Remote(Box<RemoteUpdates>),
     #[cfg(feature = "net")]
-    Far(Box<crate::far::FarUpdates>),
+    Wire(Box<crate::wire_session::WireUpdates>),
 }
 
 impl Updates {
@@ -74,8 +74,8 @@ impl Updates {
     }
 
     #[cfg(feature = "net")]
-    pub(crate) fn far(updates: crate::far::FarUpdates) -> Self {
-        Self(Source::Far(Box::new(updates)))
+    pub(crate) fn wire(updates: crate::wire_session::WireUpdates) -> Self {
+        Self(Source::Wire(Box::new(updates)))
     }
 
     /// The next update, if one comes within this time.
@@ -89,7 +89,7 @@ impl Updates {
             #[cfg(feature = "live")]
             Source::Remote(remote) => remote.advance(limit),
             #[cfg(feature = "net")]
-            Source::Far(far) => far.advance(limit),
+            Source::Wire(session) => session.advance(limit),
         }
     }
 }
@@ -106,7 +106,7 @@ impl Iterator for Updates {
 #[cfg(feature = "live")]
 #[derive(Debug)]
 pub(crate) struct RemoteUpdates {
-    pub(crate) near: Arc<crate::remote::Near>,
+    pub(crate) session: Arc<crate::remote::BusSession>,
     pub(crate) bus: tapdeck_serve::client::Bus,
     pub(crate) closed: bool,
 }
@@ -119,7 +119,7 @@ impl RemoteUpdates {
             let waited = clock.elapsed();
             let left = limit.map(|limit| limit.saturating_sub(waited));
             let update = match self.bus.next(left) {
-                Ok(Some(frame)) => self.near.update(&frame),
+                Ok(Some(frame)) => self.session.update(&frame),
                 Ok(None) => return None,
                 Err(_) => Some(Update::Closed(None)),
             };

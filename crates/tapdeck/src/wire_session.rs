@@ -22,7 +22,7 @@ use crate::{Credentials, Error, Result, Screen, Update};
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A connection to a session behind a server. Dropping it leaves the session.
-pub(crate) struct Far {
+pub(crate) struct WireSession {
     id: String,
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
@@ -64,7 +64,7 @@ enum Order {
     Leave,
 }
 
-impl Far {
+impl WireSession {
     /// Joins a session that the server at this address knows.
     pub(crate) fn dial(address: &str, credentials: &Credentials, which: &str) -> Result<Self> {
         let attach = Attach {
@@ -97,16 +97,16 @@ impl Far {
         };
         let shared = Arc::new(Shared { model: Mutex::new(model), changed: Condvar::new() });
         let theirs = Arc::clone(&shared);
-        let thread = std::thread::Builder::new().name("tapdeck-far".into());
+        let thread = std::thread::Builder::new().name("tapdeck-wire".into());
         let thread = thread.spawn(move || theirs.follow(attachment, woken)).map_err(failed())?;
-        let far = Self { id: opened.session, shared, thread: Some(thread) };
-        far.shared.wait(ANSWER, |model| model.ready || model.closed);
-        let model = far.shared.lock();
+        let session = Self { id: opened.session, shared, thread: Some(thread) };
+        session.shared.wait(ANSWER, |model| model.ready || model.closed);
+        let model = session.shared.lock();
         if !model.ready {
             return Err(if model.closed { ClientError::Ended } else { ClientError::Late(ANSWER) }.into());
         }
         drop(model);
-        Ok(far)
+        Ok(session)
     }
 
     pub(crate) fn id(&self) -> &str {
@@ -156,7 +156,7 @@ impl Far {
         self.order(Order::Ask(Asked::Kill))
     }
 
-    pub(crate) fn subscribe(&self) -> FarUpdates {
+    pub(crate) fn subscribe(&self) -> WireUpdates {
         let model = self.shared.lock();
         let known = Known {
             shown: model.shown,
@@ -164,7 +164,7 @@ impl Far {
             state: model.state.clone(),
             holder: model.holder.clone(),
         };
-        FarUpdates { shared: Arc::clone(&self.shared), known, closed: false }
+        WireUpdates { shared: Arc::clone(&self.shared), known, closed: false }
     }
 
     /// Claims the stick where it is free. The wire lets only its holder resize and send signals.
@@ -221,7 +221,7 @@ impl Far {
     }
 }
 
-impl Drop for Far {
+impl Drop for WireSession {
     fn drop(&mut self) {
         self.shared.lock().push(Order::Leave);
         if let Some(thread) = self.thread.take() {
@@ -361,7 +361,7 @@ impl Model {
 }
 
 /// The updates of a session behind a server: each tells the newest, so a slow reader skips some.
-pub(crate) struct FarUpdates {
+pub(crate) struct WireUpdates {
     shared: Arc<Shared>,
     known: Known,
     closed: bool,
@@ -374,7 +374,7 @@ struct Known {
     holder: Option<Arc<str>>,
 }
 
-impl FarUpdates {
+impl WireUpdates {
     pub(crate) fn advance(&mut self, limit: Option<Duration>) -> Option<Update> {
         let clock = Clock::start();
         while !self.closed {
@@ -430,8 +430,8 @@ impl Known {
     }
 }
 
-impl std::fmt::Debug for FarUpdates {
+impl std::fmt::Debug for WireUpdates {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("FarUpdates").finish_non_exhaustive()
+        f.debug_struct("WireUpdates").finish_non_exhaustive()
     }
 }
