@@ -49,7 +49,7 @@ pub(crate) fn start(args: Vec<OsString>) -> Result<String> {
     match try_start(args, Stdio::inherit())? {
         Started { id: Some(id), .. } => Ok(id),
         // The host shares standard error and has printed why.
-        Started { code, .. } => Err(Failure::reported(code.map_or(Kind::Internal, Kind::Launch))),
+        Started { code, .. } => Err(Failure::reported(code.map_or(Kind::Internal, Kind::Relayed))),
     }
 }
 

@@ -5,6 +5,7 @@ use std::io::Write;
 use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
 use serde_json::{Map, Value};
 use tapdeck_core::Exit;
+use tapdeck_host::backend::SpawnErrorKind;
 use tapdeck_host::{Ended, Outcome};
 
 /// Kinds of failure. The kind alone decides the exit code.
@@ -20,11 +21,10 @@ pub(crate) enum Kind {
     Io,
     /// A fault of the command itself.
     Internal,
-    /// A program could not be started.
-    #[cfg(feature = "net")]
-    NotStarted,
-    /// A program could not be started, and the exit code of that is known.
-    Launch(i32),
+    /// A program could not be started here.
+    NotStarted(SpawnErrorKind),
+    /// Another process could not start a program, and gave this exit code.
+    Relayed(i32),
 }
 
 impl Kind {
@@ -35,9 +35,12 @@ impl Kind {
             Kind::NotFound => 3,
             Kind::Io => 4,
             Kind::Internal => 5,
-            #[cfg(feature = "net")]
-            Kind::NotStarted => 125,
-            Kind::Launch(code) => code,
+            Kind::NotStarted(SpawnErrorKind::Unreachable) => Kind::Io.exit_code(),
+            Kind::NotStarted(SpawnErrorKind::NotStarted) => 125,
+            Kind::NotStarted(SpawnErrorKind::NotExecutable) => 126,
+            Kind::NotStarted(SpawnErrorKind::NotFound) => 127,
+            Kind::NotStarted(SpawnErrorKind::CalledOff(signal)) => Ending::by_signal(signal).exit_code(),
+            Kind::Relayed(code) => code,
         }
     }
 
@@ -188,4 +191,24 @@ pub(crate) fn output_failed(e: &std::io::Error) -> ! {
     }
     say(format_args!("cannot write the output: {e}"));
     Ending::Failed(Kind::Io).end()
+}
+
+#[cfg(test)]
+mod tests {
+    use tapdeck_serve::wire::start_code;
+
+    use super::*;
+
+    #[test]
+    fn a_program_that_cannot_start_has_one_code_here_and_on_the_wire() {
+        for kind in [
+            SpawnErrorKind::Unreachable,
+            SpawnErrorKind::NotStarted,
+            SpawnErrorKind::NotExecutable,
+            SpawnErrorKind::NotFound,
+            SpawnErrorKind::CalledOff(2),
+        ] {
+            assert_eq!(Kind::NotStarted(kind).exit_code(), start_code(kind), "{kind:?}");
+        }
+    }
 }

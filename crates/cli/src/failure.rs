@@ -156,19 +156,10 @@ impl From<io::Error> for Failure {
     }
 }
 
-impl From<(String, i32)> for Failure {
-    fn from((message, code): (String, i32)) -> Self {
-        let kinds = [Kind::Check, Kind::Usage, Kind::NotFound, Kind::Io, Kind::Internal];
-        let kind = kinds.into_iter().find(|kind| kind.exit_code() == code);
-        Self::new(kind.unwrap_or(Kind::Launch(code)), message)
-    }
-}
-
 impl From<LaunchError> for Failure {
     fn from(e: LaunchError) -> Self {
         let kind = match &e {
-            LaunchError::Spawn(e) => Kind::Launch(e.exit_code()),
-            LaunchError::Place { code, .. } => Kind::Launch(*code),
+            LaunchError::Spawn(e) => Kind::NotStarted(e.kind()),
             _ => Kind::Io,
         };
         let hint = match &e {
@@ -190,7 +181,7 @@ impl From<ClientError> for Failure {
         let kind = match &e {
             ClientError::NotListening(_) => Kind::NotFound,
             ClientError::Denied(_) => Kind::Check,
-            ClientError::Refused { code: Some(code), .. } => Kind::Launch(*code),
+            ClientError::Refused { code: Some(code), .. } => Kind::Relayed(*code),
             ClientError::Refused { error, .. } => match error.as_str() {
                 "forbidden" => Kind::Check,
                 "no_such_session" => Kind::NotFound,

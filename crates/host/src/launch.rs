@@ -111,8 +111,6 @@ pub enum LaunchError {
     Place {
         /// What went wrong.
         why: String,
-        /// The exit code that says so.
-        code: i32,
     },
     /// The session broke down.
     #[error("the session broke down: {0}")]

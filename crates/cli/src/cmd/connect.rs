@@ -1,5 +1,6 @@
 //! `tapdeck connect`: a program at a server, as if it ran here.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::os::unix::fs::MetadataExt;
@@ -8,7 +9,7 @@ use std::path::PathBuf;
 use clap::Args;
 use rustix::termios::isatty;
 use tapdeck_core::WinSize;
-use tapdeck_host::backend::{Backend, CommandSpec, NonInteractive, Prompter};
+use tapdeck_host::backend::{Backend, CommandSpec, NonInteractive, Prompter, SpawnErrorKind};
 use tapdeck_host::{Launch, LaunchError, UserSide, terminal_size, tty_settings};
 use tapdeck_serve::client::{Attach, Attachment, Conn, RemoteProgram};
 use tapdeck_serve::net::{Endpoint, Transport, Trust, dial};
@@ -261,7 +262,9 @@ fn join(args: &ConnectArgs, session: &str) -> Result {
 /// one that ended with 1.
 fn not_started(failure: Failure) -> Failure {
     match failure.kind() {
-        Kind::Check | Kind::NotFound | Kind::Io => failure.with_kind(Kind::NotStarted),
+        Kind::Check | Kind::NotFound | Kind::Io => {
+            failure.with_kind(Kind::NotStarted(SpawnErrorKind::NotStarted))
+        }
         _ => failure,
     }
 }
@@ -272,25 +275,28 @@ fn run_there(args: &ConnectArgs) -> Result {
     let mut launch = Launch::new(CommandSpec::new(Vec::<PathBuf>::new()));
     launch.no_pty = !args.has_terminal();
     launch.size = args.size;
-    let start = |user: Option<&UserSide>, size, prompter: &mut dyn Prompter| -> Result<RemoteProgram, Failure> {
-        let conn = args.dial(token.as_deref(), prompter)?;
-        Ok(RemoteProgram::open(conn, &args.wanted(size, user, token.clone()))?.0)
-    };
+    let start =
+        |user: Option<&UserSide>, size, prompter: &mut dyn Prompter| -> Result<RemoteProgram, Failure> {
+            let conn = args.dial(token.as_deref(), prompter)?;
+            Ok(RemoteProgram::open(conn, &args.wanted(size, user, token.clone()))?.0)
+        };
+    // A launch error carries the message; the exit code follows from the failure.
+    let failed = Cell::new(None);
     let finished = launch.run_on(
         &|_, user, size, prompter| match start(user, size, prompter) {
             Ok(program) => Ok(Box::new(program) as Box<dyn Backend>),
             Err(failure) => {
                 let failure = not_started(failure);
                 let why = failure.message().to_owned();
-                Err(LaunchError::Place { why, code: failure.kind().exit_code() })
+                failed.set(Some(failure));
+                Err(LaunchError::Place { why })
             }
         },
         None,
         |_| (),
     );
-    // A launch error has its exit code already.
     match finished.outcome {
         Ok(outcome) => Ok(Ending::of(&outcome)),
-        Err(e) => Ok(Failure::from(e).report(Report::Text)),
+        Err(e) => Ok(failed.take().unwrap_or_else(|| Failure::from(e)).report(Report::Text)),
     }
 }

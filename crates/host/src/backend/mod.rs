@@ -30,7 +30,7 @@ pub use local::{LocalPty, TerminalSetup};
 pub use pipes::Pipes;
 pub use place::{Container, DockerPlace, NonInteractive, Place, PlaceError, Prompter, SshPlace};
 pub use replay::{Pace, Replay};
-pub use spawn::{CommandSpec, Descriptors, SpawnError, command_line};
+pub use spawn::{CommandSpec, Descriptors, SpawnError, SpawnErrorKind, command_line};
 
 /// What a read gave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

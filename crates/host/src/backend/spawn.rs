@@ -180,20 +180,38 @@ impl SpawnError {
         Self::Unreachable { place: place.to_string(), why: why.to_string() }
     }
 
-    /// The exit code that a shell would give; for a place that cannot be reached, that of a failed
-    /// connection.
-    pub fn exit_code(&self) -> i32 {
+    /// Returns the kind, which decides the exit code of a command that cannot start a program.
+    pub fn kind(&self) -> SpawnErrorKind {
         match self {
             SpawnError::Unreachable { .. }
             | SpawnError::NotAdmitted { .. }
             | SpawnError::UnknownKey { .. }
-            | SpawnError::NoTerminalThere { .. } => 4,
-            SpawnError::CalledOff(signal) => 128 + signal,
-            SpawnError::NoCommand | SpawnError::NotFound { .. } | SpawnError::NoInterpreter { .. } => 127,
-            SpawnError::NotExecutable { .. } => 126,
-            SpawnError::Folder { .. } | SpawnError::Terminal(_) | SpawnError::System { .. } => 125,
+            | SpawnError::NoTerminalThere { .. } => SpawnErrorKind::Unreachable,
+            SpawnError::CalledOff(signal) => SpawnErrorKind::CalledOff(*signal),
+            SpawnError::NoCommand | SpawnError::NotFound { .. } | SpawnError::NoInterpreter { .. } => {
+                SpawnErrorKind::NotFound
+            }
+            SpawnError::NotExecutable { .. } => SpawnErrorKind::NotExecutable,
+            SpawnError::Folder { .. } | SpawnError::Terminal(_) | SpawnError::System { .. } => {
+                SpawnErrorKind::NotStarted
+            }
         }
     }
+}
+
+/// Kinds of [`SpawnError`], as far as shells tell them apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SpawnErrorKind {
+    /// The place cannot be reached, or does not admit the user.
+    Unreachable,
+    /// The user cancelled, with this signal.
+    CalledOff(i32),
+    /// There is no such program.
+    NotFound,
+    /// The file is there, but cannot be executed.
+    NotExecutable,
+    /// The system refused something else.
+    NotStarted,
 }
 
 /// The terminal that controls a program's session.

@@ -16,6 +16,7 @@ use tokio::io::{Interest, Ready};
 
 use super::ClientTerminal;
 use super::client::size;
+use crate::wire::start_code;
 
 /// The most input that waits for the command; no person types more.
 const INPUT_LIMIT: usize = 4 << 20;
@@ -49,7 +50,7 @@ pub(super) async fn show(
     };
     match started {
         Ok(backend) => carry(channel, backend).await,
-        Err(e) => refuse(channel, e.to_string(), e.exit_code()).await,
+        Err(e) => refuse(channel, e.to_string(), start_code(e.kind())).await,
     }
 }
 

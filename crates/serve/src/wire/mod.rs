@@ -6,6 +6,7 @@
 //! is zero.
 
 use serde::Serialize;
+use tapdeck_host::backend::SpawnErrorKind;
 use tapdeck_proto::tty::{Malformed, Refusal, RefusalCode};
 
 mod decoder;
@@ -14,6 +15,18 @@ mod size;
 pub use decoder::{Decoder, MAX_CONTROL, Piece};
 pub use size::{win_size, wire_size};
 pub use tapdeck_proto::tty::{Negotiation, Tty};
+
+/// Returns the code by which a server tells its client why a program did not start: the exit code
+/// that the command would have, had it been started there.
+pub fn start_code(kind: SpawnErrorKind) -> i32 {
+    match kind {
+        SpawnErrorKind::Unreachable => 4,
+        SpawnErrorKind::NotStarted => 125,
+        SpawnErrorKind::NotExecutable => 126,
+        SpawnErrorKind::NotFound => 127,
+        SpawnErrorKind::CalledOff(signal) => 128 + signal,
+    }
+}
 
 /// The longest negotiation of a client that has not shown its credential yet.
 pub const MAX_NEGOTIATION: usize = 64 * 1024;

@@ -19,7 +19,7 @@ use tapdeck_host::{
 };
 use tapdeck_serve::client;
 use tapdeck_serve::net::{Client, Opened, Refusal, RefusalCode, SessionRunner};
-use tapdeck_serve::wire::{Negotiation, win_size};
+use tapdeck_serve::wire::{Negotiation, start_code, win_size};
 
 use super::Programs;
 use crate::Error;
@@ -270,7 +270,7 @@ fn cannot_record(e: impl std::fmt::Display) -> Refusal {
 
 fn failed(e: &LaunchError) -> Refusal {
     let code = match e {
-        LaunchError::Spawn(e) => Some(e.exit_code()),
+        LaunchError::Spawn(e) => Some(start_code(e.kind())),
         _ => None,
     };
     Refusal { code, ..Refusal::new(RefusalCode::AllocateFailed, e.to_string()) }
