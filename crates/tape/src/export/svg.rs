@@ -157,9 +157,10 @@ pub fn svg_still(term: &Term, options: SvgOptions, out: impl Write) -> Result<()
     out.flush()
 }
 
-/// A whole recording. Each version of a row is drawn once and shown while it was on the screen;
-/// after the last the picture waits a little and begins again. Returns when it had to
-/// end, if the recording goes on behind that.
+/// Writes a whole recording as an animation. Each version of a row is drawn once, and shown while
+/// it was on the screen. The last screen stays for two seconds, then the animation starts again; a
+/// viewer without animation (SMIL) shows it all the time. Returns where the animation was cut, if
+/// the recording is longer than `max_rows` allows.
 ///
 /// # Errors
 /// When the recording cannot be read on or the writer fails.
@@ -198,8 +199,9 @@ pub fn svg_animated(
     }
     film.take(replay.term(), due.unwrap_or(clock), &options, &mut out)?;
     let end = clock + step;
-    film.close(replay.term(), end, &options, &mut out)?;
-    // The clock that all rows hang on; when it ends it starts again.
+    film.close(replay.term(), &options, &mut out)?;
+    // The clock that all rows refer to. It starts again two seconds after its end, and until then
+    // nothing hides the rows of the last screen.
     out.put(format!(
         "</g>\n<rect width=\"0\" height=\"0\"><animate id=\"film\" attributeName=\"x\" from=\"0\" to=\"0\" \
          begin=\"0s;film.end+2s\" dur=\"{:.3}s\"/></rect>\n",
@@ -256,16 +258,25 @@ impl Film {
         Ok(())
     }
 
-    fn close<W: Write>(
-        &mut self,
-        term: &Term,
-        end: Time,
-        options: &SvgOptions,
-        out: &mut Out<W>,
-    ) -> Result<()> {
+    /// Draws the last screen. Its rows are visible by default, and hidden only from the start of
+    /// the film until they appear.
+    fn close<W: Write>(&mut self, term: &Term, options: &SvgOptions, out: &mut Out<W>) -> Result<()> {
         let palette = options.palette(term);
         for (y, (start, runs)) in std::mem::take(&mut self.rows).into_iter().enumerate() {
-            self.draw(y, start, end, &runs, &palette, options, out)?;
+            let mut text = String::new();
+            row(y, &runs, &palette, options, &mut text);
+            if text.is_empty() {
+                continue;
+            }
+            out.put("<g>")?;
+            // A duration that rounds to zero would be an error, which hides the row for ever.
+            if start.as_secs_f64() >= 0.001 {
+                out.put(format!(
+                    "<set attributeName=\"visibility\" to=\"hidden\" begin=\"film.begin\" dur=\"{:.3}s\"/>",
+                    start.as_secs_f64()
+                ))?;
+            }
+            out.put(format!("\n{text}</g>\n"))?;
         }
         Ok(())
     }

@@ -142,7 +142,7 @@ fn hostile_text_stays_text() {
     let still = text_of(|w| html_still(replay.term(), Theme::default(), w));
     assert!(!still.contains("<img") && still.contains("&lt;img"), "{still}");
     let film = text_of(|w| svg_animated(&mut session(kinds()), SvgOptions::default(), w).map(drop));
-    assert!(!film.contains("<img") && film.contains("film.begin+"), "{film}");
+    assert!(!film.contains("<img") && film.contains("&lt;img"), "{film}");
 
     let table = text_of(|w| branch_csv(replay.term(), replay.moments(), w));
     assert!(table.contains(",\"'=cmd()\""), "{table}");
@@ -185,6 +185,41 @@ fn an_empty_session_exports_too() {
     let object = text_of(|w| lines(LinesAs::Json, &mut session(vec![]), 10, w));
     assert!(serde_json::from_str::<serde_json::Value>(&object).is_ok(), "{object}");
     text_of(|w| svg_animated(&mut session(vec![]), SvgOptions::default(), w).map(drop));
+}
+
+/// The texts of an animation that a viewer shows at a time since the start of the film, or without
+/// animation.
+fn shown(film: &str, at: Option<f64>) -> Vec<String> {
+    let mut texts = Vec::new();
+    for group in film.split("<g").skip(2) {
+        let number = |name: &str| {
+            let (_, value) = group.split_once(&format!("{name}=\""))?;
+            let offset = value.split_once('"')?.0.rsplit('+').next()?.trim_end_matches('s');
+            // The start of the film has no offset.
+            offset.parse::<f64>().ok().or(Some(0.0))
+        };
+        let hidden = group.starts_with(" visibility=\"hidden\"");
+        let range = number("begin").zip(number("dur")).filter(|_| group.contains("<set"));
+        let toggled = at.zip(range).is_some_and(|(at, (begin, dur))| at >= begin && at < begin + dur);
+        if hidden == toggled {
+            let text = group.split("<text").nth(1).and_then(|text| text.split(['>', '<']).nth(1));
+            texts.extend(text.map(str::to_owned));
+        }
+    }
+    texts
+}
+
+#[test]
+fn the_last_screen_of_an_animation_stays_until_it_starts_again() {
+    let kinds = vec![out("first"), out("\rsecond\r\nbelow"), out("\x1b[H\x1b[2Jlast\r\nrow")];
+    let film = text_of(|w| svg_animated(&mut session(kinds), SvgOptions::default(), w).map(drop));
+    assert!(film.contains("begin=\"0s;film.end+2s\" dur=\"0.500s\""), "{film}");
+    assert_eq!(shown(&film, Some(0.1)), ["first"], "{film}");
+    assert_eq!(shown(&film, Some(0.3)), ["second", "below"], "{film}");
+    for held in [0.45, 0.55, 2.45] {
+        assert_eq!(shown(&film, Some(held)), ["last", "row"], "at {held}: {film}");
+    }
+    assert_eq!(shown(&film, None), ["last", "row"], "without animation: {film}");
 }
 
 /// Lines that fall out of memory are written first; the whole must read as if all had been kept.
