@@ -5,7 +5,8 @@ for n in $(seq 40); do
     *) printf '\033[32m   ok\033[m: test %d\n' "$n" ;;
     esac
 done > log
-tapdeck rec -q build.ahr -- cat log > /dev/null
+# Slowly, so that the recording has a length.
+tapdeck rec -q build.ahr -- bash -c 'while IFS= read -r line; do echo "$line"; sleep 0.2; done < log' > /dev/null
 stage 76x18
 say "exec tapdeck view --search 'error|panic' build.ahr"
 tapdeck wait stage --text 'test 17 failed'
