@@ -13,7 +13,19 @@ use crate::tools::DEB;
 const SHELLS: [(&str, &str); 3] = [("bash", "tapdeck"), ("zsh", "_tapdeck"), ("fish", "tapdeck.fish")];
 
 /// Files of the repository that are packed as they are.
-const FILES: [&str; 5] = ["README.md", "CHANGELOG.md", "SECURITY.md", "LICENSE-APACHE", "LICENSE-MIT"];
+const FILES: [&str; 7] = [
+    "README.md",
+    "ARCHITECTURE.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+    "LICENSE-APACHE",
+    "LICENSE-MIT",
+];
+
+/// Folders of the repository, and the extensions of the files in them that are packed.
+const FOLDERS: [(&str, &[&str]); 3] =
+    [("docs", &["md"]), ("docs/img", &["svg", "png"]), ("docs/schema", &["json"])];
 
 pub(crate) fn run(version: &str, dry: bool) -> Result<()> {
     let root = crate::root()?;
@@ -127,18 +139,26 @@ fn stage(root: &Path) -> Result<PathBuf> {
         let script = output(Command::new(&binary).args(["completions", shell]))?;
         fs::write(staged.join("completions").join(file), script)?;
     }
-    for file in FILES {
-        fs::copy(root.join(file), staged.join(file)).with_context(|| format!("cannot pack {file}"))?;
+    for file in documents(root)? {
+        let target = staged.join(&file);
+        fs::create_dir_all(target.parent().context("a file is in a folder")?)?;
+        fs::copy(root.join(&file), target).with_context(|| format!("cannot pack {}", file.display()))?;
     }
-    for (folder, ending) in [("docs", "md"), ("docs/img", "svg"), ("docs/schema", "json")] {
-        fs::create_dir_all(staged.join(folder))?;
+    Ok(staged)
+}
+
+/// Lists the documents to pack, relative to the root: everything that the README links to.
+fn documents(root: &Path) -> Result<Vec<PathBuf>> {
+    let mut files: Vec<PathBuf> = FILES.iter().map(PathBuf::from).collect();
+    for (folder, extensions) in FOLDERS {
         for entry in fs::read_dir(root.join(folder))?.flatten() {
-            if entry.path().extension().is_some_and(|end| end == ending) {
-                fs::copy(entry.path(), staged.join(folder).join(entry.file_name()))?;
+            let extension = entry.path().extension().and_then(|e| Some(e.to_str()?.to_owned()));
+            if extension.is_some_and(|extension| extensions.contains(&extension.as_str())) {
+                files.push(Path::new(folder).join(entry.file_name()));
             }
         }
     }
-    Ok(staged)
+    Ok(files)
 }
 
 /// Packs the tarball. The same tree gives the same bytes.
@@ -184,6 +204,7 @@ fn output(command: &mut Command) -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tidy::links;
 
     const CHANGELOG: &str =
         "# Changelog\n\n## Unreleased\n\n### Fixed\n\n- One.\n\n## 0.1.0 (2026-01-01)\n\n- First.\n";
@@ -205,6 +226,29 @@ mod tests {
         let wanted =
             "version = \"0.2.0\"\nserde = \"0.1.0\"\ntapdeck-term = { path = \"x\", version = \"0.2.0\" }\n";
         assert_eq!(with_version(manifest, "0.2.0").expect("a version"), wanted);
+    }
+
+    #[test]
+    fn packed_pages_link_only_to_packed_files() {
+        let root = crate::root().expect("a root");
+        let packed = documents(&root).expect("documents");
+        let mut missing = Vec::new();
+        for page in packed.iter().filter(|file| file.extension().is_some_and(|end| end == "md")) {
+            let text = fs::read_to_string(root.join(page)).expect("the page");
+            for (line, link) in links(&text) {
+                let target = link.split('#').next().unwrap_or_default();
+                if target.is_empty() || target.contains(':') {
+                    continue;
+                }
+                let target = fs::canonicalize(root.join(page).with_file_name(target)).expect("a target");
+                let target = target.strip_prefix(&root).expect("a file of the repository");
+                if !packed.iter().any(|file| file.starts_with(target)) {
+                    missing.push(format!("{}:{line}: {link}", page.display()));
+                }
+            }
+        }
+        assert!(missing.is_empty(), "not packed: {missing:#?}");
+        assert!(packed.contains(&PathBuf::from("docs/img/web.png")));
     }
 
     #[test]

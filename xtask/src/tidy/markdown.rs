@@ -86,7 +86,7 @@ fn without_code(line: &str) -> String {
 }
 
 /// The targets of links and pictures, with their lines.
-fn links(text: &str) -> Vec<(usize, String)> {
+pub(crate) fn links(text: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     for (n, line) in prose(text) {
         let line = without_code(line);

@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
+#[cfg(test)]
+pub(crate) use markdown::links;
 use source::Line;
 
 /// The crates in their one order: each may use only those before it.
