@@ -315,7 +315,7 @@ impl fmt::Display for Loss {
             Self::Other => "events of unknown kinds",
             Self::Timing => "times",
             Self::Pause => "the pause at the end",
-            Self::Colours => "colours without an equivalent (replaced)",
+            Self::Colours => "colors without an equivalent (replaced)",
             Self::Scrolled => "rows that scrolled by between frames",
             Self::Frames => "frames beyond the limit",
             Self::Header => "fields of the header",

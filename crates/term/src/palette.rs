@@ -37,7 +37,7 @@ pub struct NotAColour;
 
 impl fmt::Display for NotAColour {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("expected a colour such as \"#6ea8fe\"")
+        f.write_str("expected a color such as \"#6ea8fe\"")
     }
 }
 

@@ -43,7 +43,7 @@ pub struct UnknownColour;
 
 impl fmt::Display for UnknownColour {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("unknown colour; use red, bright-red, a number up to 255, #rrggbb or default")
+        f.write_str("unknown color; use red, bright-red, a number up to 255, #rrggbb or default")
     }
 }
 

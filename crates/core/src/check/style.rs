@@ -59,7 +59,7 @@ impl FromStr for Attr {
 /// # Errors
 /// When the text is no colour.
 pub fn colour(text: &str) -> Result<Colour, ParseError> {
-    let wrong = "is no colour: write red, bright-red, a number up to 255, #rrggbb or default";
+    let wrong = "is not a color: write red, bright-red, a number up to 255, #rrggbb or default";
     text.parse().map_err(|_| ParseError::new(format!("{text:?} {wrong}")))
 }
 

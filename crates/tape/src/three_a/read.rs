@@ -159,7 +159,7 @@ impl Art {
                     (Some(name), Some(sgr)) => {
                         self.names.insert(name, format!("\x1b[0;{}m", sgr.join(";")));
                     }
-                    _ => self.notes.push(Note { at, what: format!("ignored a colour: {value:?}") }),
+                    _ => self.notes.push(Note { at, what: format!("ignored a color: {value:?}") }),
                 }
             }
             _ => {}
