@@ -17,25 +17,25 @@ use crate::{detached_host, parse};
 /// How a session can be reached.
 #[derive(Args, Clone)]
 pub(crate) struct DoorArgs {
-    /// A name for the session
+    /// Name of the session
     #[arg(long, value_name = "NAME", value_parser = parse::session_name)]
     pub(crate) name: Option<String>,
-    /// Start it without a terminal, print its id, and return; see tapdeck attach
+    /// Run in the background: print the session's id and return; see tapdeck attach
     #[arg(short = 'd', long)]
     pub(crate) detach: bool,
-    /// Put the bus at an address of your own as well: unix:PATH (or just a path) or tcp:HOST:PORT
+    /// Also serve the bus at this address: unix:PATH (or a path) or tcp:HOST:PORT
     #[arg(long, value_name = "ADDRESS", hide_short_help = true)]
     bus: Vec<String>,
-    /// Let such an address be reached from other machines; what passes is not encrypted
+    /// Allow a --bus address that other machines can reach; the connection is not encrypted
     #[arg(long, requires = "token_file", hide_short_help = true)]
     allow_remote: bool,
-    /// Tokens for these addresses, one a line, optionally after `human`, `bot` or `observer`
+    /// Tokens for --bus, one per line, optionally after `human`, `bot` or `observer`
     #[arg(long, value_name = "FILE", requires = "bus", hide_short_help = true)]
     token_file: Option<PathBuf>,
-    /// The rules by which its turns and states are found, by name; left out, by its command
+    /// Agent rules for detecting turns and states [default: those for the command]
     #[arg(long, value_name = "NAME", hide_short_help = true)]
     agent: Option<String>,
-    /// What its prompt looks like, as a regular expression over what stands in front of the cursor
+    /// Regular expression for the program's prompt, matched against the text before the cursor
     #[arg(long, value_name = "RE", hide_short_help = true)]
     prompt: Option<String>,
     /// This process is the host of a detached session

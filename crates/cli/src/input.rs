@@ -13,10 +13,10 @@ use crate::formats;
 /// The format of a recording that cannot be told from the file.
 #[derive(Args, Clone, Default)]
 pub(crate) struct InputArgs {
-    /// The recording's format, if it cannot be told from its content and name
+    /// Format of the recording [default: from its content and name]
     #[arg(long, value_name = "FORMAT", value_parser = formats::container)]
     pub(crate) from: Option<Container>,
-    /// The timing file of a typescript
+    /// Timing file of a typescript
     #[arg(long, value_name = "FILE")]
     pub(crate) timing: Option<PathBuf>,
 }

@@ -8,20 +8,20 @@ use tapdeck_host::backend::{Container, Place};
 /// Where the program runs.
 #[derive(Args, Clone, Default)]
 pub(crate) struct PlaceArgs {
-    /// Run it elsewhere: docker:IMAGE (a new container), docker:exec:CONTAINER or
+    /// Where to run: docker:IMAGE (a new container), docker:exec:CONTAINER or
     /// ssh:[USER@]HOST[:PORT]
     #[arg(long, value_name = "PLACE", hide_short_help = true)]
     on: Option<Place>,
-    /// With --on, the user to be there
+    /// With --on, the user to run as
     #[arg(long, value_name = "USER", requires = "on", hide_short_help = true)]
     user: Option<String>,
-    /// With --on docker:IMAGE, a folder of this machine to be seen within: FOLDER:WITHIN[:ro]
+    /// With --on docker:IMAGE, mount this folder in the container: FOLDER:WITHIN[:ro]
     #[arg(long, value_name = "FOLDER:WITHIN", requires = "on", hide_short_help = true)]
     mount: Vec<String>,
-    /// With --on ssh:…, the private key to be known by, instead of your agent's and the usual ones
+    /// With --on ssh:…, the private key file [default: keys of the SSH agent and in ~/.ssh]
     #[arg(long, value_name = "FILE", requires = "on", hide_short_help = true)]
     identity: Vec<PathBuf>,
-    /// With --on ssh:…, believe a machine that you have not met yet, and remember its key
+    /// With --on ssh:…, accept the key of an unknown host and add it to known_hosts
     #[arg(long, requires = "on", hide_short_help = true)]
     accept_new: bool,
 }

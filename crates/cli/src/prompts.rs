@@ -17,7 +17,7 @@ pub(crate) struct Delivery {
     pub(crate) enter: bool,
     /// Whether control characters and line ends are sent as they are.
     pub(crate) raw: bool,
-    /// How long each step may take.
+    /// Timeout of each step.
     pub(crate) step_limit: Duration,
 }
 

@@ -21,28 +21,28 @@ pub struct RenderArgs {
     /// Print a JSON document with text, styled runs, cursor, modes, replies and title
     #[arg(long, conflicts_with = "jsonl")]
     pub json: bool,
-    /// Serve requests, one JSON object a line, from standard input
+    /// Serve requests from standard input, one JSON object per line
     #[arg(long)]
     jsonl: bool,
-    /// Print the rows that scrolled off the screen, too
+    /// Include the scrollback
     #[arg(long)]
     scrollback: bool,
-    /// When to print colors
+    /// When to use colors
     #[arg(long, value_name = "WHEN", value_enum, default_value_t)]
     color: Color,
     /// The old name of `--color always`
     #[arg(long, hide = true, conflicts_with = "color")]
     colour: bool,
-    /// Take a line feed for a new line (for files that no terminal driver has seen)
+    /// Treat a line feed as a new line, for files that did not pass through a terminal driver
     #[arg(long)]
     newline_mode: bool,
     /// Start in VT52 mode
     #[arg(long)]
     vt52: bool,
-    /// Rows kept above the screen
+    /// Maximum number of scrollback rows
     #[arg(long, default_value_t = 10_000, value_name = "ROWS")]
     scrollback_limit: usize,
-    /// File to read; standard input when absent or -
+    /// File to read [default: `-`, standard input]
     file: Option<PathBuf>,
 }
 

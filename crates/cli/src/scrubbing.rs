@@ -12,16 +12,16 @@ use crate::failure::{Failure, Result};
 /// Rules beside the packs.
 #[derive(Args, Debug, Clone, Default)]
 pub(crate) struct ScrubArgs {
-    /// More rules, from a TOML file
+    /// Additional rules, from a TOML file
     #[arg(long, value_name = "FILE")]
     pub(crate) rules: Vec<PathBuf>,
-    /// Leave out a rule of this name
+    /// Do not use the rule of this name
     #[arg(long, value_name = "NAME")]
     pub(crate) no_rule: Vec<String>,
-    /// Mask the value of this environment variable wherever it is seen
+    /// Mask the value of this environment variable
     #[arg(long, value_name = "NAME", hide_short_help = true)]
     pub(crate) secret_env: Vec<String>,
-    /// Mask each line of this file wherever it is seen
+    /// Mask each line of this file
     #[arg(long, value_name = "FILE")]
     pub(crate) secret_file: Vec<PathBuf>,
 }

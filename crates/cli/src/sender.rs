@@ -14,10 +14,10 @@ const RETRY: Duration = Duration::from_millis(20);
 /// The party that types.
 #[derive(Args)]
 pub(crate) struct SenderArgs {
-    /// Take the stick if another client drives
+    /// Take the stick (control) from another client
     #[arg(long, alias = "take")]
     pub(crate) takeover: bool,
-    /// As a program, which never takes the stick from a person
+    /// Act as a bot, which never takes the stick from a person
     #[arg(long)]
     pub(crate) bot: bool,
 }

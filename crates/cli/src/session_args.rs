@@ -17,7 +17,7 @@ use crate::place::PlaceArgs;
 /// The program's environment.
 #[derive(Args, Clone)]
 pub(crate) struct VariableArgs {
-    /// Set a variable for the program: NAME=VALUE, or NAME for yours where it runs elsewhere
+    /// Set an environment variable: NAME=VALUE, or with --on just NAME to pass yours
     #[arg(long, value_name = "NAME[=VALUE]", value_parser = parse::variable, hide_short_help = true)]
     env: Vec<(String, Option<OsString>)>,
 }
@@ -34,19 +34,19 @@ impl VariableArgs {
 /// How the program is run.
 #[derive(Args, Clone)]
 pub(crate) struct SessionArgs {
-    /// Run in this folder
+    /// Working directory of the program
     #[arg(long, value_name = "FOLDER")]
     cwd: Option<PathBuf>,
-    /// Run on pipes instead of a terminal; standard output and error stay apart
+    /// Run on pipes instead of a terminal, with separate standard output and error
     #[arg(long, hide_short_help = true)]
     no_pty: bool,
-    /// Leave this terminal alone: nothing is typed, and nothing shown but the final screen
+    /// Do not use this terminal; only print the final screen at the end
     #[arg(long)]
     headless: bool,
-    /// Size of the program's terminal, if not yours
+    /// Size of the program's terminal [default: that of your terminal]
     #[arg(long, alias = "window-size", value_name = "COLSxROWS", value_parser = parse::size)]
     size: Option<WinSize>,
-    /// End the program after this long
+    /// Stop the program after this time
     #[arg(long, value_name = "TIME", value_parser = parse::duration, hide_short_help = true)]
     timeout: Option<Duration>,
     #[command(flatten)]

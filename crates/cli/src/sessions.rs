@@ -15,7 +15,7 @@ use crate::snapshot_door::SESSION_VAR;
 /// The session that a command is about.
 #[derive(Args)]
 pub(crate) struct Which {
-    /// Id or name of a live session, or the beginning of one; left out, the only one there is
+    /// Id or name of a live session, or a unique prefix [default: the only session]
     #[arg(value_name = "SESSION")]
     pub(crate) session: Option<String>,
 }

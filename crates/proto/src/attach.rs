@@ -13,7 +13,7 @@ use crate::tty::{Carriage, Control, Kinds, Malformed, Tty, tty};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Join {
-    /// How the session's bytes travel.
+    /// How the output bytes are sent.
     pub carriage: Carriage,
     /// Always `attach`; a session checks it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -21,13 +21,13 @@ pub struct Join {
     /// The client's credential.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
-    /// The client's name for people.
+    /// Name of the client, for display.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Which session, where a server knows several.
+    /// The session to attach to, at a server with several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
-    /// Whether the client only watches.
+    /// Whether the client is view-only.
     #[serde(deserialize_with = "fields::or_default", skip_serializing_if = "is_false")]
     pub read_only: bool,
     /// Whether the client takes the stick from its holder.
@@ -39,7 +39,7 @@ pub struct Join {
     /// Whether the dump draws the screen without the scrollback.
     #[serde(deserialize_with = "fields::or_default", skip_serializing_if = "is_false")]
     pub screen_only: bool,
-    /// Whether the session says where the rows of the dump end.
+    /// Whether to send `rows`: where the rows of the dump end.
     #[serde(deserialize_with = "fields::or_default", skip_serializing_if = "is_false")]
     pub rows: bool,
     /// The client's own terminal. One without a size leaves the session's size as it is.
@@ -84,7 +84,7 @@ pub enum Said {
     },
     /// The dump is over. The stream follows.
     Live,
-    /// The session's terminal has another size.
+    /// The session's terminal was resized.
     #[expect(missing_docs, reason = "the names say it")]
     Resize { cols: u16, rows: u16 },
     /// The stick has changed hands.
@@ -95,7 +95,7 @@ pub enum Said {
         #[serde(default)]
         you: bool,
     },
-    /// The program does something else than before.
+    /// The state of the program has changed.
     State {
         /// What it does.
         state: AgentState,
@@ -111,7 +111,7 @@ pub enum Said {
         #[serde(default)]
         error: String,
     },
-    /// Output was left out. `dump` bytes follow that draw the screen anew, up to `live`.
+    /// Output was dropped. `dump` bytes follow that redraw the screen, then `live`.
     Gap(Gap),
     /// A message was refused.
     Error {
@@ -181,7 +181,7 @@ pub struct Size {
     pub cols: u16,
     /// Rows, from 1 to 10000.
     pub rows: u16,
-    /// The width in pixels, 0 when it is not known.
+    /// The width in pixels, 0 if unknown.
     #[serde(default)]
     pub pixel_width: u16,
     /// The height in pixels.
@@ -216,16 +216,16 @@ pub struct NoSize;
 pub enum Asked {
     /// Takes the stick.
     Take,
-    /// Gives the stick up.
+    /// Releases the stick.
     Release,
-    /// Says how large the client's terminal is.
+    /// Sets the size of the client's terminal.
     Resize(Size),
     /// Sends a signal.
     Signal {
         /// Its name.
         name: String,
     },
-    /// Ends the program, by force if need be.
+    /// Ends the program: SIGTERM, then SIGHUP, then SIGKILL.
     Kill,
 }
 

@@ -78,7 +78,7 @@ pub enum Target {
 #[cfg_attr(feature = "schema", schemars(tag = "type", rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum Request {
-    /// A wrapper has a session.
+    /// Registers a session.
     Register {
         /// The session's name.
         session: String,
@@ -194,7 +194,7 @@ impl Request {
     }
 }
 
-/// The captured turn, on its way to a session.
+/// Delivers the captured turn to a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Inject {
@@ -266,7 +266,7 @@ pub struct SessionInfo {
 #[cfg_attr(feature = "schema", schemars(untagged))]
 #[non_exhaustive]
 pub enum Answer {
-    /// The request was carried out: `register`, `deregister`.
+    /// Success: `register`, `deregister`.
     Done,
     /// All sessions: `list_sessions`.
     Sessions {
@@ -419,9 +419,9 @@ macro_rules! error_codes {
 }
 
 error_codes! {
-    /// The broker knows no such session.
+    /// The session does not exist.
     SessionNotFound = "session_not_found",
-    /// The broker has no such turn, or no longer.
+    /// The turn does not exist, or was dropped.
     TurnNotFound = "turn_not_found",
     /// The session has not completed a turn.
     NoTurn = "no_turn",
@@ -431,25 +431,25 @@ error_codes! {
     SessionDisconnected = "session_disconnected",
     /// The turn could not be written.
     SinkFailed = "sink_failed",
-    /// Too many deliveries are under way.
+    /// Too many deliveries are in progress.
     Busy = "busy",
-    /// The bytes are no message, or a field's value makes no sense.
+    /// The frame is not a message, or a field has an invalid value.
     Malformed = "malformed",
-    /// The request lacks a field.
+    /// A required field is missing.
     MissingField = "missing_field",
-    /// The peer may not send this.
+    /// The peer's role does not allow the request.
     Forbidden = "forbidden",
-    /// The broker knows no such request.
+    /// Unknown request type.
     UnknownType = "unknown_type",
-    /// The broker knows no such sink.
+    /// Unknown sink.
     UnknownSink = "unknown_sink",
     /// Another wrapper has registered the session.
     DuplicateSession = "duplicate_session",
-    /// The broker keeps as many sessions as it can.
+    /// The broker has reached its session limit.
     TooManySessions = "too_many_sessions",
-    /// The peer speaks another version.
+    /// The peer uses another protocol version.
     VersionMismatch = "version_mismatch",
-    /// The frame is too long.
+    /// The frame exceeds the size limit.
     PayloadTooLarge = "payload_too_large",
 }
 

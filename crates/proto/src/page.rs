@@ -32,7 +32,7 @@ pub enum Command {
     Hop(Option<i64>),
     /// `STEP {by}`: to the output before or behind.
     Step(i64),
-    /// `THEME {fg, bg, cursor, ansi}`: the colours, or why they cannot be read.
+    /// `THEME {fg, bg, cursor, ansi}`: the colors, or why they cannot be read.
     Theme(Result<PaintTheme, String>),
     /// `ROWS`, or why it cannot be read.
     Rows(Result<Rows, String>),
@@ -79,19 +79,19 @@ pub struct PlayWelcome {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PlayState {
-    /// The place.
+    /// The current position.
     pub at_ms: u64,
-    /// The length, as far as it is known.
+    /// The duration, as far as it is known.
     pub duration_ms: u64,
-    /// Whether it is played.
+    /// Whether it is playing.
     pub playing: bool,
-    /// How fast.
+    /// The playback speed.
     pub speed: f64,
     /// The longest pause.
     pub idle_ms: Option<u64>,
-    /// Whether it is on its way to another place.
+    /// Whether a seek is in progress.
     pub seeking: bool,
-    /// Damages that were met.
+    /// Number of damaged ranges skipped.
     pub damages: u64,
 }
 

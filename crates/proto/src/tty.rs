@@ -73,9 +73,9 @@ impl<'de> Deserialize<'de> for Carriage {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Negotiation {
-    /// How the session's bytes travel.
+    /// How the output bytes are sent.
     pub carriage: Carriage,
-    /// Where the program runs, or `attach` for a session that runs already.
+    /// Where to run the program, or `attach` for an existing session.
     #[serde(deserialize_with = "backend")]
     pub backend: String,
     /// The client's credential.
@@ -87,16 +87,16 @@ pub struct Negotiation {
     /// Program and arguments; empty for the user's shell.
     #[serde(deserialize_with = "cmd")]
     pub cmd: Vec<String>,
-    /// The directory to run it in.
+    /// The working directory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
-    /// Variables to set.
+    /// Environment variables to set.
     #[serde(deserialize_with = "env")]
     pub env: BTreeMap<String, String>,
-    /// A name for people: the session's, or the client's own when it attaches.
+    /// Name of the session, or of the client if it attaches.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Whether the session goes on when the client is gone.
+    /// Whether the session continues after the client disconnects.
     #[serde(deserialize_with = "fields::or_default")]
     pub detached: bool,
     /// For the backend `docker`: the container that the program runs in.
@@ -161,13 +161,13 @@ impl Negotiation {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Tty {
-    /// Its type, as in `TERM`.
+    /// The terminal type, as in `TERM`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub term: Option<String>,
     /// Its size, if the client says one.
     #[serde(flatten, deserialize_with = "size")]
     pub size: Option<Size>,
-    /// Its settings, by the names of the ssh protocol.
+    /// Terminal modes, by their names in the SSH protocol.
     #[serde(default, deserialize_with = "modes")]
     pub modes: BTreeMap<String, u8>,
     /// Whether the client's terminal answers the program's queries.
@@ -260,22 +260,22 @@ fn env<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, String>, D
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum RefusalCode {
-    /// The credential does not allow it. This is checked before anything else.
+    /// The credential does not allow the request. Checked first.
     Forbidden,
-    /// The negotiation is no JSON object, or a field has the wrong kind.
+    /// The negotiation is not a JSON object, or a field has the wrong type.
     MalformedNegotiation,
-    /// There is no such backend.
+    /// Unknown backend.
     UnknownBackend,
     /// The session cannot be started; `code` is the exit code of a shell: 127, 126, or 4 when the
     /// place cannot be reached.
     AllocateFailed,
-    /// The server has as many sessions as it may have.
+    /// The server has reached its session limit.
     TooManySessions,
-    /// The server has as many connections as it may have.
+    /// The server has reached its connection limit.
     TooManyConnections,
-    /// There is no such session to attach to.
+    /// The session to attach to does not exist.
     NoSuchSession,
-    /// The server broke down.
+    /// Internal server error.
     Internal,
 }
 
@@ -344,7 +344,7 @@ pub enum ServerControl {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         signal: Option<String>,
     },
-    /// A message of the client was wrong, or the session broke.
+    /// The client sent an invalid message, or the session failed.
     Error {
         /// The type of the client's message.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -353,7 +353,7 @@ pub enum ServerControl {
         #[serde(default = "unknown")]
         message: String,
     },
-    /// Nothing; it shows whether the connection still stands.
+    /// Keepalive; the client ignores it.
     Ping,
     /// A message of a newer server.
     #[serde(other)]

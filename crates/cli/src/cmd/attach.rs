@@ -21,12 +21,13 @@ use crate::screen::detach_keys::DetachKeys;
 use crate::sessions::{Which, find, not_within};
 use view::View;
 
-/// Bring a live session to this terminal.
+/// Attach this terminal to a live session.
 #[derive(Args)]
 #[command(after_help = "\
-Leave with C-\\ d (Ctrl-backslash, then d). C-\\ t takes the stick from its holder, C-\\ r gives
-it up, C-\\ typed twice sends it, C-\\ ? lists these keys. Ends with 0 when you leave and when the
-program ends. The session has the size of its holder's terminal; all others see what fits.
+C-\\ d (Ctrl-backslash, then d) detaches. C-\\ t takes the stick (control) from its holder, C-\\ r
+releases it, C-\\ C-\\ sends a Ctrl-backslash, and C-\\ ? lists these keys. The exit code is 0 when you
+detach and when the program exits. The session has the size of the holder's terminal; other terminals
+show what fits.
 
 Examples:
   tapdeck attach build
@@ -36,13 +37,14 @@ Examples:
 pub(crate) struct AttachArgs {
     #[command(flatten)]
     which: Which,
-    /// Only watch
+    /// View only: send no input
     #[arg(short, long, conflicts_with = "takeover")]
     read_only: bool,
-    /// Take the stick at once, even from another person
+    /// Take the stick (control) at once, even from another person
     #[arg(long)]
     takeover: bool,
-    /// The keys to leave with, one or two, or `none`; C-\ d unless the configuration says otherwise
+    /// Detach with these one or two keys; `none` disables it [default: C-\ d, or that of the
+    /// configuration]
     #[arg(long, value_name = "KEYS")]
     detach_keys: Option<String>,
 }

@@ -12,26 +12,26 @@ use crate::failure::{Failure, Result};
 use crate::input::InputArgs;
 use tapdeck::OutFile;
 
-/// Print the final lines of a recording with its snapshots and markers between them.
+/// Print a recording's final lines, with its snapshots and markers in between.
 #[derive(Args)]
 #[command(after_help = "\
-Each line comes with its number and the last byte of output that wrote to it; each snapshot stands
-behind the last line that was complete when it was taken.
+Each line has its number and the output offset of its last change. A snapshot follows the last line
+that was complete when the snapshot was taken.
 
 Examples:
   tapdeck branch-points demo.ahr
   tapdeck branch-points --format json demo.ahr | jq '.[] | select(.kind == \"snapshot\")'")]
 pub(crate) struct BranchPointsArgs {
-    /// The recording, in any format; `-` for standard input
+    /// The recording, in any format, or `-` for standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// How to print them
+    /// Output format
     #[arg(long, value_enum, default_value_t = Form::Md)]
     format: Form,
-    /// Write to a file instead
+    /// Write to this file instead of standard output
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
-    /// Replace a file that is there
+    /// Replace an existing file
     #[arg(long)]
     overwrite: bool,
     #[command(flatten)]

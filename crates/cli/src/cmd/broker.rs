@@ -20,20 +20,19 @@ use crate::sessions::alive;
 /// How long a tool of the desktop may take.
 const TOOL: Duration = Duration::from_secs(10);
 
-/// Keep the last turns of all sessions, to be captured and delivered.
+/// Keep the last turns of all sessions for capture and deliver.
 #[derive(Args)]
 #[command(after_help = "\
-Runs until it is ended. Sessions that run already and sessions that start later make themselves
-known to it.
+Runs until you stop it. Sessions that are running and sessions that start later register themselves.
 
 Examples:
   tapdeck broker &
   tapdeck capture claude && tapdeck deliver inject codex")]
 pub(crate) struct BrokerArgs {
-    /// Turns of each session that are kept
+    /// Turns to keep per session
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     ring: u32,
-    /// Bytes of a turn that are kept
+    /// Bytes to keep per turn
     #[arg(long, value_name = "BYTES", default_value_t = 4 << 20, value_parser = clap::value_parser!(u32).range(1..=15 << 20))]
     turn_bytes: u32,
 }

@@ -8,7 +8,7 @@ use crate::ending::{Ending, print_bytes};
 use crate::failure::Result;
 use crate::sessions::{Which, connect, find};
 
-/// Print everything that passes on a session's bus, for debugging.
+/// Print all messages of a session's bus, for debugging.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -17,7 +17,7 @@ Examples:
 pub(crate) struct BusArgs {
     #[command(flatten)]
     which: Which,
-    /// How the screen is sent
+    /// How to get the screen: as full frames, as deltas, or not at all
     #[arg(long, value_parser = ["full", "delta", "none"], default_value = "full")]
     frames: String,
 }

@@ -9,17 +9,17 @@ use crate::ending::{Ending, print, print_json};
 use crate::failure::{Failure, Result};
 use crate::sessions::{find, id_or_name, split_turn_id};
 
-/// Capture the last turn of a session, or one by its id, at the broker.
+/// Capture a session's last turn, or a turn by its id, at the broker.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   tapdeck capture claude
   tapdeck capture 4711:3 --json")]
 pub(crate) struct CaptureArgs {
-    /// Id or name of a session, or the id of a turn; left out, the only session there is
+    /// Id or name of a session, or the id of a turn [default: the only session]
     #[arg(value_name = "SESSION|TURN")]
     what: Option<String>,
-    /// What was captured, as JSON
+    /// Print the captured turn as JSON
     #[arg(long)]
     pub(super) json: bool,
 }

@@ -7,10 +7,10 @@ use crate::complete;
 use crate::ending::{Ending, print_bytes};
 use crate::failure::Result;
 
-/// Print completions for a shell.
+/// Print shell completions.
 #[derive(Args)]
 #[command(after_help = "\
-The shell asks tapdeck itself what fits: names of sessions, recordings in the folder, agents, states,
+The completions are dynamic: the shell asks tapdeck for session names, recordings, agents, states and
 formats.
 
 Examples:
@@ -18,7 +18,7 @@ Examples:
   tapdeck completions zsh > ~/.zfunc/_tapdeck       with ~/.zfunc in fpath
   tapdeck completions fish > ~/.config/fish/completions/tapdeck.fish")]
 pub(crate) struct CompletionsArgs {
-    /// For which shell
+    /// The shell
     shell: Shell,
 }
 

@@ -14,15 +14,15 @@ use crate::config::{Config, ConfigFile, Key, OWN_THEME, TABLES};
 use crate::ending::{Ending, print, print_json, say};
 use crate::failure::{Failure, Result};
 
-/// Show and change the settings.
+/// Show and edit the configuration.
 #[derive(Args)]
 #[command(after_help = "\
 Settings are in ~/.config/tapdeck/config.toml, or in the file that TAPDECK_CONFIG names.
 
 Examples:
-  tapdeck config                  every setting, its value, and where that comes from
+  tapdeck config                  print every setting, its value and its origin
   tapdeck config init             write a file with every setting, commented out
-  tapdeck config edit             open it in your editor, and check it afterwards")]
+  tapdeck config edit             open the file in your editor, then check it")]
 pub(crate) struct ConfigArgs {
     #[command(subcommand)]
     action: Option<Action>,
@@ -30,21 +30,21 @@ pub(crate) struct ConfigArgs {
 
 #[derive(Subcommand)]
 enum Action {
-    /// Print every setting, its value, and where that comes from
+    /// Print every setting, its value and its origin
     Show {
-        /// As JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Open the file in $VISUAL or $EDITOR, and check it afterwards
+    /// Open the configuration file in $VISUAL or $EDITOR, then check it
     Edit,
-    /// Check the file
+    /// Check the configuration file
     Check,
-    /// Print where the file is
+    /// Print the path of the configuration file
     Path,
-    /// Write a file with every setting and its description, commented out
+    /// Write a configuration file with every setting commented out
     Init {
-        /// Replace a file that exists
+        /// Replace an existing file
         #[arg(long)]
         overwrite: bool,
     },

@@ -25,16 +25,16 @@ const TOKEN_VAR: &str = "TAPDECK_TOKEN";
 /// The longest token, in bytes.
 const TOKEN_LIMIT: u64 = 4096;
 
-/// Run a program at a server, as if it ran here.
+/// Run a program on a server as if it ran here.
 #[derive(Args)]
 #[command(after_help = "\
-Ends as the program ends. With a terminal here the program gets one there; without, or with
---no-pty, it runs on pipes, with standard output and error apart. It ends when this command has
-gone, unless it was started with --detach. With --attach, too, it ends as the program ends, and
-with 0 when you leave.
+Exits with the program's exit code, or by the same signal. If standard input is a terminal, the
+program gets one too; otherwise, or with --no-pty, it runs on pipes, with separate standard output
+and error. The program is stopped when this command ends, unless you use --detach. With --attach, the
+exit code is 0 when you detach.
 
-A server on a network wants a token, from --token-file or TAPDECK_TOKEN. It is known by its
-fingerprint from the first time on; one that has changed is refused.
+A network server needs a token, from --token-file or TAPDECK_TOKEN. The first connection stores the
+server's fingerprint; later connections fail if it changes.
 
 Examples:
   tapdeck connect unix:/run/user/1000/tty/tty.sock
@@ -44,41 +44,40 @@ Examples:
   tapdeck connect tls://build.example:4433 --attach nightly --read-only
   tapdeck connect tls://build.example:4433 --on docker:debian:12 -- bash")]
 pub(crate) struct ConnectArgs {
-    /// Where the server listens: unix:PATH, or tls://, quic://, wss://, ws:// or wt:// with
-    /// HOST:PORT
+    /// Address of the server: unix:PATH, or tls://, quic://, wss://, ws:// or wt:// with HOST:PORT
     #[arg(value_name = "ADDRESS")]
     address: Endpoint,
-    /// Run on pipes, with standard output and error apart
+    /// Run on pipes, with separate standard output and error
     #[arg(long, conflicts_with = "pty", hide_short_help = true)]
     no_pty: bool,
-    /// Run on a terminal even if there is none here
+    /// Run on a terminal even if standard input is not one
     #[arg(short = 't', long, hide_short_help = true)]
     pty: bool,
-    /// Start it, print its session's id, and leave it running
+    /// Run in the background: print the session's id and return
     #[arg(short, long)]
     detach: bool,
-    /// Join this session, by id or name, instead of starting a program
+    /// Attach to this session, by id or name, instead of starting a program
     #[arg(long, value_name = "SESSION", conflicts_with_all = ["command", "detach", "pty", "no_pty"])]
     attach: Option<String>,
-    /// With --attach, only watch
+    /// With --attach, view only: send no input
     #[arg(short, long, conflicts_with = "takeover")]
     read_only: bool,
-    /// With --attach, take the stick at once, even from another person
+    /// With --attach, take the stick (control) at once, even from another person
     #[arg(long)]
     takeover: bool,
-    /// With --attach, the keys to leave with, one or two, or `none`
+    /// With --attach, detach with these one or two keys; `none` disables it
     #[arg(long, value_name = "KEYS", hide_short_help = true)]
     detach_keys: Option<String>,
-    /// A name for the session
+    /// Name of the session
     #[arg(long, value_name = "NAME", value_parser = parse::session_name)]
     name: Option<String>,
-    /// Run in this folder of the server's
+    /// Working directory on the server
     #[arg(long, value_name = "FOLDER")]
     cwd: Option<String>,
-    /// Set a variable for the program: NAME=VALUE, or NAME for yours
+    /// Set an environment variable: NAME=VALUE, or just NAME to pass yours
     #[arg(long, value_name = "NAME[=VALUE]", value_parser = parse::variable, hide_short_help = true)]
     env: Vec<(String, Option<OsString>)>,
-    /// Where the server is to run it: local, or a place as run --on has it
+    /// Where the server runs the program: local, or a place as for run --on
     #[arg(
         long,
         visible_alias = "on",
@@ -87,19 +86,19 @@ pub(crate) struct ConnectArgs {
         hide_short_help = true
     )]
     backend: String,
-    /// Size of the program's terminal, if not yours
+    /// Size of the program's terminal [default: that of your terminal]
     #[arg(long, alias = "window-size", value_name = "COLSxROWS", value_parser = parse::size, hide_short_help = true)]
     size: Option<WinSize>,
-    /// The file that holds the token
+    /// File that contains the token
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
-    /// The server's fingerprint, as it prints it
+    /// Expected fingerprint of the server, which the server prints when it starts
     #[arg(long, value_name = "sha256:…", value_parser = parse::fingerprint, hide_short_help = true)]
     fingerprint: Option<String>,
-    /// Believe servers whose certificate one of these has signed, as PEM
+    /// Trust server certificates signed by these CA certificates (PEM)
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     ca: Option<PathBuf>,
-    /// The program and its arguments; the shell of the server's user when left out
+    /// The program and its arguments [default: the shell of the server's user]
     #[arg(value_name = "CMD", last = true)]
     command: Vec<String>,
 }

@@ -21,18 +21,18 @@ mod losses;
 pub(crate) use losses::losses_text;
 use losses::{losses_json, losses_that_matter};
 
-/// Convert a recording to another format, or export what it shows.
+/// Convert a recording to another format, or export it as text, HTML or SVG.
 #[derive(Args)]
 #[command(
     visible_alias = "export",
     after_help = "\
-Formats, by the end of the name or with --from and --format:
-  recordings   ahr, cast (asciicast v3), cast-v2, ttyrec, typescript, ans, 3a, raw; .zst behind any
+Formats, by extension or with --from and --format:
+  recordings   ahr, cast (asciicast v3), cast-v2, ttyrec, typescript, ans, 3a, raw; .zst compresses any
   cassettes    a folder (--format cassette, or a name in .cassette) or one archive (.tar.zst)
   read only    cast-v1
-  exports      txt, ansi (text with colours), md, json, csv, html (plays), svg, svg-still
+  exports      txt, ansi (text with colors), md, json, csv, html (plays), svg, svg-still
 
-Losses that matter are reported; --json counts all of them. The output appears whole or not at all.
+Reports important losses; --json counts all of them. The output is written completely or not at all.
 
 Examples:
   tapdeck convert demo.ahr -o demo.cast
@@ -42,41 +42,41 @@ Examples:
   curl -s https://example.org/demo.cast | tapdeck convert - -o - --format txt | less"
 )]
 pub(crate) struct ConvertArgs {
-    /// The recording; `-` for standard input
+    /// The recording, or `-` for standard input
     #[arg(value_name = "IN")]
     input: PathBuf,
-    /// Where to; `-` for standard output
+    /// The file to write, or `-` for standard output
     #[arg(short, long, value_name = "OUT")]
     output: PathBuf,
-    /// The recording's format, if it cannot be told from its content and name
+    /// Format of the recording [default: from its content and name]
     #[arg(long, value_name = "FORMAT", value_parser = formats::container)]
     from: Option<Container>,
-    /// The format to write, if it is not the one that OUT's name says
+    /// Output format [default: from OUT's extension]
     #[arg(long, alias = "to", value_name = "FORMAT", value_parser = formats::target)]
     format: Option<To>,
-    /// The timing file of a typescript that is read (or of the one written, when none is read)
+    /// Timing file of the typescript to read, or of the one to write if the input is none
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     timing: Option<PathBuf>,
-    /// The timing file of a typescript that is written; OUT.timing when left out
+    /// Timing file of the typescript to write [default: OUT.timing]
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     out_timing: Option<PathBuf>,
-    /// Replace files that are there, and what stands beside them
+    /// Replace existing files and their sidecars
     #[arg(long)]
     overwrite: bool,
-    /// Keep what could be read of a recording that breaks off
+    /// Keep the readable part of a truncated recording
     #[arg(long, hide_short_help = true)]
     partial: bool,
-    /// How hard to compress an .ahr, from 0 to 11
+    /// Brotli compression level of an .ahr, from 0 to 11
     #[arg(long, value_name = "Q", default_value_t = 4, value_parser = clap::value_parser!(u8).range(0..=11), hide_short_help = true)]
     brotli_q: u8,
-    /// The theme of html, svg and svg-still, which a cast carries for its player: dark, light,
-    /// high-contrast, sepia, dracula or one of your own; left out, that of the recording
+    /// Color theme of html, svg, svg-still and cast: dark, light, high-contrast, sepia, dracula or
+    /// one of your own [default: that of the recording]
     #[arg(long, value_name = "THEME")]
     theme: Option<String>,
-    /// Say nothing unless it fails
+    /// Print nothing on success
     #[arg(short, long, conflicts_with = "json")]
     quiet: bool,
-    /// Report in JSON: on standard output, or on standard error when that carries the recording
+    /// Print the report as JSON, on standard error if standard output carries the recording
     #[arg(long)]
     json: bool,
 }
@@ -117,7 +117,7 @@ impl ConvertArgs {
     fn chosen_theme(&self, target: To) -> Result<Option<Theme>> {
         match &self.theme {
             Some(_) if !target.has_colours() => {
-                let message = "has no colours of its own: --theme is for html, svg, svg-still and cast";
+                let message = "has no colors of its own: --theme is for html, svg, svg-still and cast";
                 Err(Failure::usage(format!("{target} {message}")))
             }
             // A recording keeps what it carries, unless it is asked for something else.

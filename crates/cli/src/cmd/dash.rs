@@ -11,21 +11,21 @@ use crate::detached_host::{host_args, start_quietly};
 use crate::ending::Ending;
 use crate::failure::{Failure, Result};
 
-/// Show all live sessions, side by side.
+/// Show all live sessions side by side.
 #[derive(Args)]
 #[command(after_help = "\
-Tab and the arrows select a session, z zooms in, Enter types to the program (Ctrl-] stops), / filters
-by name, command or state, c starts a session, x ends one, comma renames one, s shows an overview of
-large screens; ? shows all keys. Watching changes nothing: sessions keep their size, and the stick its holder.
+Tab and the arrow keys select a session, z zooms in, Enter types to the program (Ctrl-] stops), /
+filters by name, command or state, c starts a session, x ends one, comma renames one, s shows an overview of
+large screens; ? shows all keys. Sessions keep their size, and the stick (control) its holder.
 
 Example:
   tapdeck dash")]
 pub(crate) struct DashArgs {
-    /// Leave the mouse to the terminal
+    /// Do not use the mouse
     #[arg(long)]
     no_mouse: bool,
-    /// Show everything in these colors: dark, light, high-contrast, sepia, dracula or a theme of
-    /// your own; `none` for those of the terminal
+    /// Color theme: dark, light, high-contrast, sepia, dracula, one of your own, or `none` for the
+    /// terminal's colors
     #[arg(long, value_name = "THEME")]
     theme: Option<String>,
 }

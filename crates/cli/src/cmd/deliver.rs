@@ -12,11 +12,11 @@ use crate::ending::{Ending, print};
 use crate::failure::{Failure, Result};
 use crate::sessions::{find, id_or_name};
 
-/// Deliver what was captured.
+/// Deliver the captured turn.
 #[derive(Args)]
 #[command(after_help = "\
-What is injected is pasted, not submitted: as text, without control characters, in brackets where
-the program has asked for them, and on one line where it has not.
+inject pastes the text without control characters and does not submit it. A program that is not in
+bracketed paste mode gets the text on one line.
 
 Examples:
   tapdeck deliver inject codex
@@ -29,18 +29,18 @@ pub(crate) struct DeliverArgs {
 
 #[derive(Subcommand)]
 enum Target {
-    /// Into the prompt of a session
+    /// Paste it into a session's prompt, without submitting it
     Inject {
-        /// Id or name of a session; left out, the only one there is
+        /// Id or name of a session [default: the only session]
         #[arg(value_name = "SESSION")]
         session: Option<String>,
-        /// The exact bytes, control characters included
+        /// Send the exact bytes, including control characters
         #[arg(long)]
         raw: bool,
     },
-    /// Onto the clipboard, by the desktop's own tools or through this terminal (OSC 52)
+    /// Copy it to the clipboard, with the desktop's tools or through this terminal (OSC 52)
     Clipboard,
-    /// Into a file, which is replaced
+    /// Write it to a file, which is replaced
     File {
         /// The file
         #[arg(value_name = "FILE")]

@@ -22,16 +22,16 @@ use crate::failure::Result;
 use crate::human;
 use crate::sessions::alive;
 
-/// Look for what is wrong with this machine, this terminal and your settings.
+/// Check this machine, this terminal and your configuration for problems.
 #[derive(Args)]
 #[command(after_help = "\
-Ends with 1 if something does not work; what is only worth a look, or not there at all, is no failure.
+The exit code is 1 if a check fails. Warnings and missing optional programs are not failures.
 
 Examples:
   tapdeck doctor
   tapdeck doctor --json | jq '.[] | select(.verdict == \"fails\")'")]
 pub(crate) struct DoctorArgs {
-    /// The findings as JSON
+    /// Print the findings as JSON
     #[arg(long)]
     json: bool,
 }

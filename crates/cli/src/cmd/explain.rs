@@ -10,7 +10,7 @@ use crate::failure::Result;
 use crate::human;
 use crate::sessions::{Which, ask, connect, find};
 
-/// Say what a session's program is doing, and why that is thought.
+/// Show a session's detected state, and the rule and rows behind it.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -19,7 +19,7 @@ Examples:
 pub(crate) struct ExplainArgs {
     #[command(flatten)]
     which: Which,
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     pub(super) json: bool,
 }

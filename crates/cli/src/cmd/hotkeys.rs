@@ -18,28 +18,30 @@ use crate::hooks::notify;
 use crate::human;
 use crate::sessions::{alive, ask, connect};
 
-/// Capture and paste turns with keys that work in every window (X11).
+/// Capture and paste turns with global hotkeys (X11).
 #[derive(Args)]
 #[command(after_help = "\
-The session that is meant is the one in the window that has the focus: the one that runs there, or
-is attached there. Where a window shows several, nothing is done, and that is said. Needs a
-broker; what is pasted is not submitted. Keys are written Ctrl+Alt+C or C-M-c, and can be set
-under [hotkeys] in the configuration. Runs until it is ended.
+The keys act on the session that runs or is attached in the focused window. If the window shows
+several sessions, they do nothing and report it. Pasted text is not submitted. Write keys as
+Ctrl+Alt+C or C-M-c, here or under [hotkeys] in the configuration. Needs a running broker. Runs until
+you stop it.
 
 Examples:
   tapdeck broker & tapdeck hotkeys &
   tapdeck hotkeys --capture Super+F1 --paste Super+F2 --notify")]
 pub(crate) struct HotkeysArgs {
-    /// Captures the last turn of the session in the focused window [default: Ctrl+Alt+C]
+    /// Hotkey that captures the last turn of the session in the focused window [default:
+    /// Ctrl+Alt+C]
     #[arg(long, value_name = "KEY")]
     capture: Option<String>,
-    /// Pastes what was captured into the session in the focused window [default: Ctrl+Alt+V]
+    /// Hotkey that pastes the captured turn into the session in the focused window [default:
+    /// Ctrl+Alt+V]
     #[arg(long, value_name = "KEY")]
     paste: Option<String>,
-    /// Tell the desktop what was done (notify-send)
+    /// Show a desktop notification for each action (notify-send)
     #[arg(long)]
     notify: bool,
-    /// What was done as JSON, an object a line
+    /// Print each action as JSON, one object per line
     #[arg(long)]
     pub(super) json: bool,
 }

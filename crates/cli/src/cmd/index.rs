@@ -17,12 +17,12 @@ use crate::input::native;
 use crate::progress::Progress;
 use tapdeck::OutFile;
 
-/// Write the index of a recording, NAME.ahx, with which it opens at any moment at once.
+/// Write a recording's index, NAME.ahx, for fast seeking.
 #[derive(Args)]
 #[command(after_help = "\
-An index that fits its recording is left alone, one that breaks off is gone on with, and one that
-is damaged or of another recording is made anew. `rec` writes an index itself as it goes. Nothing
-needs an index: without one, places are found by reading from the start.
+Keeps a valid index, completes a partial one, and rebuilds one that is damaged or belongs to another
+recording. rec writes an index while it records. An index is optional: without one, seeking reads the
+recording from the start.
 
 Examples:
   tapdeck index demo.ahr
@@ -31,13 +31,13 @@ pub(crate) struct IndexArgs {
     /// The recordings
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
-    /// Make it anew even where it fits
+    /// Rebuild the index even if it is valid
     #[arg(long)]
     force: bool,
-    /// Say nothing when all is well
+    /// Print nothing on success
     #[arg(short, long, conflicts_with = "json")]
     quiet: bool,
-    /// Answer in JSON, one object a line
+    /// Print JSON, one object per line
     #[arg(long)]
     json: bool,
 }

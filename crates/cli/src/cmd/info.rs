@@ -17,19 +17,19 @@ use crate::health::{summarise, summary_json};
 use crate::human;
 use crate::input::InputArgs;
 
-/// Say what a recording is: command, size, time, amounts.
+/// Show a recording's metadata: command, size, duration, event counts.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   tapdeck info demo.ahr
   tapdeck info --json demo.ahr | jq .summary.duration_ns")]
 pub(crate) struct InfoArgs {
-    /// The recordings; `-` for standard input
+    /// The recordings, or `-` for standard input
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
     #[command(flatten)]
     input: InputArgs,
-    /// Answer in JSON, one object a line
+    /// Print JSON, one object per line
     #[arg(long)]
     json: bool,
 }

@@ -12,8 +12,8 @@ use crate::sessions::{ANSWER, alive, ask, connect, find};
 /// End sessions, or send them a signal.
 #[derive(Args)]
 #[command(after_help = "\
-Without --signal the program is asked to end, its terminal hangs up after two seconds, and it is
-killed after ten.
+Sends SIGTERM, SIGHUP if the program still runs after 2 seconds, and SIGKILL 10 seconds after that.
+Returns when the session has ended.
 
 Examples:
   tapdeck kill build
@@ -21,13 +21,13 @@ Examples:
   tapdeck kill --all
   tapdeck kill build --signal INT")]
 pub(crate) struct KillArgs {
-    /// Ids or names of live sessions, or their beginnings; left out, the only one there is
+    /// Ids or names of live sessions, or unique prefixes [default: the only session]
     #[arg(value_name = "SESSION", conflicts_with = "all")]
     sessions: Vec<String>,
     /// All live sessions
     #[arg(short, long)]
     all: bool,
-    /// Send this signal to the terminal's foreground instead
+    /// Send this signal to the foreground process group instead
     #[arg(short, long, value_name = "NAME")]
     signal: Option<String>,
 }

@@ -16,17 +16,17 @@ use crate::sessions::alive;
 /// List live sessions.
 #[derive(Args)]
 #[command(after_help = "\
-On a terminal the list fits its width: columns that matter less are left out first.
+In a narrow terminal, ls leaves out the less important columns.
 
 Examples:
   tapdeck ls
   tapdeck ls -q | xargs -n 1 tapdeck peek
   tapdeck ls --json | jq '.[].socket'")]
 pub(crate) struct LsArgs {
-    /// Only the ids, one a line
+    /// Print only the ids, one per line
     #[arg(short, long, conflicts_with = "json")]
     quiet: bool,
-    /// Everything there is to say, with the sockets, as JSON
+    /// Print all details as JSON, including the sockets
     #[arg(long)]
     pub(super) json: bool,
 }

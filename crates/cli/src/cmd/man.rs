@@ -16,7 +16,7 @@ use crate::failure::{Failure, Result};
 use crate::groups::{GROUPS, about};
 use crate::help::notes::{self, Part};
 
-/// Print a manual page, or write all of them.
+/// Print a man page, or write all of them.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -24,13 +24,13 @@ Examples:
   tapdeck man cassette record | man -l -
   tapdeck man --dir ~/.local/share/man/man1    from then on: man tapdeck-rec")]
 pub(crate) struct ManArgs {
-    /// Write all pages into this folder
+    /// Write all man pages to this folder
     #[arg(long, value_name = "FOLDER", conflicts_with = "command")]
     dir: Option<PathBuf>,
-    /// Print the reference of all commands as Markdown
+    /// Print the command reference as Markdown
     #[arg(long, conflicts_with_all = ["command", "dir"])]
     markdown: bool,
-    /// The command; the page of tapdeck itself when left out
+    /// The command [default: tapdeck itself]
     command: Vec<String>,
 }
 

@@ -14,19 +14,18 @@ use crate::prompts::{Delivery, MAX_PROMPT, is_delivered};
 use crate::sender::SenderArgs;
 use crate::sessions::{ask, connect, find};
 
-/// Paste a prompt into a session, press Enter, and say whether it was taken.
+/// Paste a prompt into a session, submit it and confirm that it was accepted.
 #[derive(Args)]
 #[command(
     override_usage = "tapdeck paste [OPTIONS] [SESSION] [TEXT]\n       tapdeck paste [OPTIONS] -- TEXT",
     after_help = "\
-The first argument is the session. To paste into the only one there is, put -- before the text, or
-leave both out and give the text on standard input.
+The first argument is the session. To paste into the only session, put -- before the text, or give
+the text on standard input and no arguments.
 
-Waits until the program is ready, pastes the text as the modes in force want it, waits until its
-end is on the screen, presses Enter once, and looks whether that was taken. Says submitted,
-stalled or blocked, and why; ends with 0 only when it was submitted. Control characters are left
-out. A text of several lines needs a program that has asked for bracketed paste: elsewhere every
-line end would submit.
+Waits until the program is ready, pastes the text, waits until its end is on the screen, presses
+Enter once and checks that the program accepted it. Prints submitted, stalled or blocked, and the
+reason. The exit code is 0 only for submitted. Control characters are removed. Text of several lines
+needs a program in bracketed paste mode; in others, each line end would submit.
 
 Examples:
   tapdeck paste claude 'fix the failing test'
@@ -35,10 +34,10 @@ Examples:
   tapdeck paste build 'make test' --json"
 )]
 pub(crate) struct PasteArgs {
-    /// Id or name of a live session, or the beginning of one
+    /// Id or name of a live session, or a unique prefix
     #[arg(value_name = "SESSION")]
     session: Option<String>,
-    /// The text; `-` or nothing for standard input
+    /// The text [default: `-`, standard input]
     #[arg(value_name = "TEXT", allow_hyphen_values = true)]
     text: Option<String>,
     /// Text behind --
@@ -47,15 +46,15 @@ pub(crate) struct PasteArgs {
     /// Do not press Enter
     #[arg(long)]
     no_enter: bool,
-    /// Send the text exactly as it is, control characters and line ends included
+    /// Send the text unchanged, including control characters and line ends
     #[arg(long)]
     raw: bool,
-    /// How long each step may take
+    /// Timeout of each step
     #[arg(long, value_name = "TIME", default_value = "15s", value_parser = parse::duration)]
     timeout: Duration,
     #[command(flatten)]
     sender: SenderArgs,
-    /// The outcome as JSON
+    /// Print the outcome as JSON
     #[arg(long)]
     pub(super) json: bool,
 }

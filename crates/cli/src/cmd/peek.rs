@@ -17,8 +17,8 @@ const SCROLLBACK: Duration = Duration::from_secs(60);
 /// Print a session's screen.
 #[derive(Args)]
 #[command(after_help = "\
---since takes the number that --json gives as \"seq\", and prints the rows that were written to
-since then, those that have scrolled away included.
+--since takes the output offset that --json prints as \"seq\". It prints the rows written since then,
+including those that have scrolled off.
 
 Examples:
   tapdeck peek build
@@ -28,19 +28,19 @@ Examples:
 pub(crate) struct PeekArgs {
     #[command(flatten)]
     which: Which,
-    /// When to print colors
+    /// When to use colors
     #[arg(long, value_name = "WHEN", value_enum, default_value_t, conflicts_with_all = ["json", "since"])]
     color: Color,
     /// The old name of `--color always`
     #[arg(long, hide = true, conflicts_with_all = ["json", "since", "color"])]
     ansi: bool,
-    /// Rows, styles, cursor, modes, title and place, as JSON
+    /// Print JSON: rows, styles, cursor, modes, title and output offset
     #[arg(long)]
     pub(super) json: bool,
-    /// The rows that scrolled away, too
+    /// Include the scrollback
     #[arg(long)]
     scrollback: bool,
-    /// Only what was written since this place in the output
+    /// Print only rows written since this output offset
     #[arg(long, value_name = "SEQ", conflicts_with = "scrollback")]
     since: Option<u64>,
 }

@@ -32,14 +32,14 @@ use crate::screen::write_used_rows;
     after_help = "\
 Keys: space plays and pauses; . and , step; → and ← skip 5 seconds, with Shift a minute; ] and [ jump
 to markers, 0-9 to tenths, g and G to the start and the end; > and < change the speed; / searches;
-q quits; ? shows them all. They are the keys of view and of the page, too.
+q quits; ? shows all keys. view and the web page use the same keys.
 
-A recording is shown at its own size: in the middle of a larger terminal, and cut by a smaller one,
-where the view follows the cursor until ↑ ↓ Alt-← Alt-→ move it. When it ends, its lines stay in the
-terminal and its scrollback.
+A recording plays at its own size: centered in a larger terminal, cropped in a smaller one. A cropped
+view follows the cursor until you move it with ↑ ↓ Alt-← Alt-→. At the end, the recording's lines
+stay in the terminal and its scrollback.
 
-All formats play that `convert` reads. Nothing in a recording can act on your terminal, set its
-title or make it answer. Where standard output is not a terminal, it gets the program's bytes, exactly.
+play reads every format that convert reads. A recording cannot change your terminal's modes or title,
+or make it reply. If standard output is not a terminal, it gets the recorded bytes unchanged.
 
 Examples:
   tapdeck play demo.ahr
@@ -50,38 +50,38 @@ Examples:
   tapdeck play --fast --color always demo.ahr | less -R"
 )]
 pub(crate) struct PlayArgs {
-    /// The recording; `-` for standard input
+    /// The recording, or `-` for standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
     #[command(flatten)]
     input: InputArgs,
-    /// Play this many times as fast; 1 unless the configuration says otherwise
+    /// Playback speed, such as 2 or 0.5 [default: 1, or that of the configuration]
     #[arg(short, long, value_name = "FACTOR", value_parser = parse::speed)]
     speed: Option<f64>,
-    /// Make pauses no longer than this
+    /// Limit pauses to this time
     #[arg(short, long, value_name = "TIME", value_parser = parse::duration)]
     idle_time_limit: Option<Duration>,
-    /// Begin again at the end, until stopped
+    /// Repeat until you quit
     #[arg(short, long)]
     r#loop: bool,
-    /// Start at a time (1:23:45, 90s), a share (50%), a marker or snapshot (@label) or in the
-    /// output (byte:4096)
+    /// Start at a time (1:23:45, 90s), a percentage (50%), a marker or snapshot (@label) or an
+    /// output offset (byte:4096)
     #[arg(long, value_name = "PLACE", value_parser = parse::position)]
     at: Option<parse::Position>,
-    /// Print what is left at the end at once: all of the scrollback and the screen
+    /// Print the final scrollback and screen at once, without playing
     #[arg(long, conflicts_with_all = ["speed", "idle_time_limit", "loop", "at"])]
     fast: bool,
-    /// When to show colors and styles
+    /// When to use colors and styles
     #[arg(long, value_name = "WHEN", value_enum, default_value_t)]
     color: Color,
     /// The old name of `--color never`
     #[arg(long, alias = "no-colours", hide = true, conflicts_with = "color")]
     no_colors: bool,
-    /// Show the recording in these colors, on a terminal: dark, light, high-contrast, sepia,
-    /// dracula or a theme of your own; `none` for those of the terminal
+    /// Color theme: dark, light, high-contrast, sepia, dracula, one of your own, or `none` for the
+    /// terminal's colors
     #[arg(long, value_name = "THEME", conflicts_with = "fast")]
     theme: Option<String>,
-    /// Print what is known about the recording instead
+    /// Print the recording's metadata instead of playing it
     #[arg(long)]
     print_meta: bool,
 }

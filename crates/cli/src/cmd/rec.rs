@@ -72,88 +72,85 @@ const RECORDED: &str = ".ahr, .cast, .ttyrec, .typescript or .raw (.zst behind i
 #[command(
     visible_alias = "record",
     after_help = "\
-Ends as the program ends. The recording is safe to read at any moment, also after a crash. If the
-recorder is killed, at most the last quarter of a second is missing. If the power fails, at most the
-last two seconds are; --sync block keeps these, too, and slows down programs that write a lot.
+Exits with the program's exit code, or by the same signal. You can read the recording while it is
+written. If the recorder is killed, at most the last 250 ms are lost; after a power failure, at most
+the last 2 seconds. With --sync block nothing is lost, but programs that write a lot are slower.
 
-A name that ends in .cast, .ttyrec, .typescript or .raw (.zst behind it compresses) records in that
-format. A name without an ending is an .ahr's, which alone carries everything.
+The extension selects the format: .ahr, .cast, .ttyrec, .typescript or .raw, each also with .zst
+compression. A name without an extension means .ahr, the only format that keeps everything.
 
 Examples:
-  tapdeck rec                            your shell, to the default folder
+  tapdeck rec                            record your shell to the default folder
   tapdeck rec demo.ahr -- claude
-  tapdeck rec -I demo.ahr -- bash        what is typed, too
+  tapdeck rec -I demo.ahr -- bash        record keyboard input, too
   tapdeck rec demo.cast -- bash          for asciinema
   tapdeck rec --scrub demo.ahr -- bash   mask secrets before they reach the disk
-  tapdeck rec --append demo.ahr -- make  go on with a recording
-  tapdeck rec --seal seal.key demo.ahr   so that any change to it shows
-  tapdeck rec --view demo.ahr -- claude  in the viewer, to search and to write instructions as it runs
-  tapdeck rec --attach build late.ahr    a session that runs already, with its last minutes
-  tapdeck rec --export-session demo.ahr  let tools within find the recorder, to announce snapshots"
+  tapdeck rec --append demo.ahr -- make  append to a recording
+  tapdeck rec --seal seal.key demo.ahr   make later changes detectable
+  tapdeck rec --view demo.ahr -- claude  in the viewer, to search and annotate while it runs
+  tapdeck rec --attach build late.ahr    record a session that is already running
+  tapdeck rec --export-session demo.ahr  let programs in the session add snapshots"
 )]
 pub(crate) struct RecArgs {
-    /// Where to; left out, a new file in the recordings folder (see tapdeck config)
+    /// The recording to write [default: a new file in the recordings folder; see tapdeck config]
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
-    /// Record what is typed as well, but for what the program has its terminal not show, such as
-    /// passwords
+    /// Record keyboard input too, except while the terminal does not echo it (passwords)
     #[arg(short = 'I', long)]
     input: bool,
-    /// Do not record what is typed, whatever the configuration says
+    /// Do not record keyboard input; overrides the configuration
     #[arg(long, conflicts_with = "input", hide_short_help = true)]
     no_input: bool,
-    /// With --input, record also what is not shown
+    /// With --input, also record input that is not echoed, such as passwords
     #[arg(long, hide_short_help = true)]
     hidden_input: bool,
-    /// Go on with an existing recording
+    /// Append to an existing recording
     #[arg(long, conflicts_with = "overwrite")]
     append: bool,
     /// Replace an existing recording
     #[arg(long)]
     overwrite: bool,
-    /// How hard to compress, from 0 to 11
+    /// Brotli compression level, from 0 to 11
     #[arg(long, value_name = "Q", default_value_t = 4, value_parser = clap::value_parser!(u8).range(0..=11), hide_short_help = true)]
     brotli_q: u8,
-    /// Where snapshots are announced: `auto`, `uds` (a private Unix socket), `tcp:HOST:PORT` or
-    /// `off`
+    /// Where to accept snapshots: `auto`, `uds` (a private Unix socket), `tcp:HOST:PORT` or `off`
     #[arg(long, value_name = "DOOR", default_value = "auto", value_parser = Ipc::parse, hide_short_help = true)]
     ipc: Ipc,
-    /// Tell the program that it is recorded: set AH_RECORDER_IPC_SOCKET and TAPDECK_SESSION for it
+    /// Set AH_RECORDER_IPC_SOCKET and TAPDECK_SESSION in the program's environment
     #[arg(long, hide_short_help = true)]
     export_session: bool,
-    /// The format to record in, if it is not the one that FILE's name says
+    /// Recording format [default: from FILE's extension]
     #[arg(long, value_name = "FORMAT", value_parser = formats::container, hide_short_help = true)]
     format: Option<Container>,
-    /// Seal the recording with the key in this file: see tapdeck verify --key
+    /// Seal the recording with the key in this file; see tapdeck verify --key
     #[arg(long, value_name = "KEYFILE", conflicts_with = "append", hide_short_help = true)]
     seal: Option<PathBuf>,
-    /// Write the index that lets the recording open anywhere: as it goes where that costs nothing,
-    /// in `whole` to the very end however long that takes, or not at all
+    /// Write an index for fast seeking: `auto` while recording if it costs nothing, `whole` to the
+    /// end however long that takes, or `off`
     #[arg(long, value_name = "auto|whole|off", default_value = "auto", value_parser = live_index, hide_short_help = true)]
     index: LiveIndex,
-    /// When to sync the recording to disk, besides at its end: a second after it was written, with
-    /// every block, or when the system likes
+    /// When to sync to disk before the end: one second after a write, with every block, or never
     #[arg(long, value_name = "interval|block|none", default_value = "interval", value_parser = sync_level, hide_short_help = true)]
     sync: SyncLevel,
-    /// Mask secrets before they are written; `=PACK,…` chooses packs of rules: see tapdeck scrub
+    /// Mask secrets before they are written; `=PACK,…` selects rule packs; see tapdeck scrub
     #[arg(long, value_name = "PACK", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     scrub: Option<String>,
-    /// Mask nothing, whatever the configuration says
+    /// Do not mask secrets; overrides the configuration
     #[arg(long, conflicts_with = "scrub", hide_short_help = true)]
     no_scrub: bool,
-    /// With --scrub, mask the value of this environment variable wherever it is seen
+    /// With --scrub, mask the value of this environment variable
     #[arg(long, value_name = "NAME", hide_short_help = true)]
     secret_env: Vec<String>,
-    /// Write the branch points to this file at the end; .json and .csv by name, Markdown otherwise
+    /// At the end, write the branch points to this file: .json, .csv, otherwise Markdown
     #[arg(long, value_name = "FILE", value_parser = parse::file(), hide_short_help = true)]
     out_branch_points: Option<PathBuf>,
-    /// A title for the recording
+    /// Title of the recording
     #[arg(long, value_name = "TEXT", hide_short_help = true)]
     title: Option<String>,
-    /// Have players make pauses no longer than this; the recording keeps them as they were
+    /// Longest pause when the recording is played; the recording itself keeps the full pauses
     #[arg(short, long, value_name = "TIME", value_parser = parse::duration, hide_short_help = true)]
     idle_time_limit: Option<Duration>,
-    /// Do not say at the end where the recording is, nor print the final screen of --headless
+    /// Do not print the path of the recording, nor the final screen of --headless
     #[arg(short, long, hide_short_help = true)]
     quiet: bool,
     #[command(flatten)]
@@ -162,15 +159,15 @@ pub(crate) struct RecArgs {
     doors: DoorArgs,
     #[command(flatten)]
     variables: VariableArgs,
-    /// Open the viewer instead of passing the program through: keys go to the program until Ctrl-],
-    /// Enter goes back to it
+    /// Show the program in the viewer; Ctrl-] switches to the viewer's keys, Enter back to the
+    /// program
     #[cfg(feature = "tui")]
     #[arg(long, conflicts_with_all = ["detach", "headless", "no_pty", "attach"])]
     view: bool,
-    /// Record a live session that runs already, with the minutes that it still remembers
+    /// Record a session that is already running, including the output it still has in memory
     #[arg(long, value_name = "SESSION", conflicts_with_all = NOT_LATE)]
     attach: Option<String>,
-    /// The program and its arguments, after `--`; your shell when left out
+    /// The program and its arguments, after `--` [default: your shell]
     #[arg(value_name = "CMD", last = true)]
     command: Vec<OsString>,
 }

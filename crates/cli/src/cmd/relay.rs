@@ -13,31 +13,31 @@ use crate::parse;
 use crate::prompts::{Delivery, is_delivered};
 use crate::sessions::{ask, connect, find, split_turn_id};
 
-/// Submit the last answer of one session as the prompt of another, and say whether it was taken.
+/// Submit one session's last answer as a prompt to another session.
 #[derive(Args)]
 #[command(after_help = "\
-Works with and without a broker.
+Prints whether the prompt was submitted. Needs no broker.
 
 Examples:
   tapdeck relay codex claude
   tapdeck relay 4711:3 claude --before 'Review this answer:'")]
 pub(crate) struct RelayArgs {
-    /// The session whose last answer it is, or the id of a turn
+    /// The session whose last answer to send, or the id of a turn
     #[arg(value_name = "FROM")]
     from: String,
-    /// The session that gets it
+    /// The session to send it to
     #[arg(value_name = "TO")]
     to: String,
-    /// Text to put in front of it
+    /// Text to put before the answer
     #[arg(long, value_name = "TEXT")]
     before: Option<String>,
-    /// Only paste it, without Enter
+    /// Paste without pressing Enter
     #[arg(long)]
     no_enter: bool,
-    /// How long each step may take
+    /// Timeout of each step
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = parse::duration)]
     timeout: Duration,
-    /// The outcome as JSON
+    /// Print the outcome as JSON
     #[arg(long)]
     pub(super) json: bool,
 }

@@ -8,12 +8,12 @@ use crate::failure::Result;
 use crate::parse;
 use crate::sessions::{Which, ask, connect, find};
 
-/// Give a session another name.
+/// Rename a session.
 #[derive(Args)]
 #[command(
     allow_missing_positional = true,
     after_help = "\
-A name that another live session has is refused.
+The name must not be that of another live session.
 
 Examples:
   tapdeck rename build nightly
@@ -23,7 +23,7 @@ Examples:
 pub(crate) struct RenameArgs {
     #[command(flatten)]
     which: Which,
-    /// Its new name
+    /// The new name
     #[arg(value_name = "NAME", value_parser = parse::session_name, required = true)]
     name: String,
 }

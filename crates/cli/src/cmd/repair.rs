@@ -14,14 +14,16 @@ use crate::health::{damage_json, damage_text, digest_json, faults};
 use crate::input::native;
 use crate::{human, parse};
 
-/// Write a clean copy of a damaged recording, and say what is lost.
+/// Write a clean copy of a damaged recording and report what is lost.
 #[derive(Args)]
 #[command(after_help = "\
-Whole blocks are copied as they are, what can be read of a torn one is kept, blocks out of place
-are put back, and where output is missing a mark says how much. The recording itself is left alone. Its sidecars are copied; a seal
-is not, since it spoke of the other file.
+Copies intact blocks unchanged, keeps the readable part of torn blocks, restores the order of blocks,
+and marks where output is missing and how much. Sidecars are copied, except the seal, which is valid
+only for the original. The original is not changed.
 
-Exit code 0: the copy is written. 1: there is nothing to save.
+Exit codes:
+  0   the copy was written
+  1   nothing could be recovered
 
 Examples:
   tapdeck repair crashed.ahr -o clean.ahr
@@ -30,13 +32,13 @@ pub(crate) struct RepairArgs {
     /// The recording
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Where the clean copy goes
+    /// The clean copy to write
     #[arg(short, long, value_name = "OUT", value_parser = parse::file())]
     output: PathBuf,
-    /// Replace files that are there
+    /// Replace existing files
     #[arg(long)]
     overwrite: bool,
-    /// Answer in JSON
+    /// Print JSON
     #[arg(long)]
     pub(super) json: bool,
 }

@@ -9,7 +9,7 @@ use crate::failure::Result;
 use crate::parse;
 use crate::sessions::{Which, ask, connect, find};
 
-/// Set the size of a session's terminal.
+/// Resize a session's terminal.
 #[derive(Args)]
 #[command(
     allow_missing_positional = true,
@@ -18,7 +18,7 @@ use crate::sessions::{Which, ask, connect, find};
 pub(crate) struct ResizeArgs {
     #[command(flatten)]
     which: Which,
-    /// The size
+    /// The new size
     #[arg(value_name = "COLSxROWS", value_parser = parse::size, required = true)]
     size: WinSize,
 }

@@ -11,23 +11,23 @@ use crate::failure::Result;
 use crate::session_args::{SessionArgs, VariableArgs, hold_signals};
 use crate::{detached_host, snapshot_door};
 
-/// Run a program as a live session, transparently.
+/// Run a program as a live session.
 #[derive(Args)]
 #[command(after_help = "\
-Ends as the program ends: with its exit code, or by the same signal. One that cannot be started:
-127 not found, 126 not executable, 125 otherwise (no such folder, no terminal to be had).
+Exits with the program's exit code, or by the same signal. If the program cannot be started, the
+exit code is 127 (not found), 126 (not executable) or 125 (no such folder, no free terminal).
 
-The program always has a terminal, also where standard output is a pipe or a file: it may write
-colors and progress bars, its lines end with CR LF, and standard error is mixed in. --no-pty runs it
-on pipes instead, as the shell would.
+The program always gets a terminal, even if standard output is a pipe or a file: it may write colors
+and progress bars, its lines end with CR LF, and standard error is merged into standard output.
+--no-pty runs it on pipes instead, as a shell does.
 
 Examples:
   tapdeck run                            your shell
   tapdeck run -- vim notes.txt
   tapdeck run --timeout 10m -- make test
-  tapdeck run -d --name build -- bash    start it without a terminal; see tapdeck attach, ls, peek, send
+  tapdeck run -d --name build -- bash    in the background; see tapdeck attach, ls, peek, send
   tapdeck run --on docker:debian:12 --mount .:/work --cwd /work -- bash
-  tapdeck run --on ssh:ada@example.org   a shell there, shared and recorded like one here
+  tapdeck run --on ssh:ada@example.org   a shell on another host
   tapdeck run --bus unix:/run/user/1000/agent.sock -- claude
   tapdeck run --no-pty -- sh -c 'echo out; echo err >&2' 2>errors")]
 pub(crate) struct RunArgs {
@@ -37,13 +37,13 @@ pub(crate) struct RunArgs {
     doors: DoorArgs,
     #[command(flatten)]
     variables: VariableArgs,
-    /// Tell the program which session it runs in: set TAPDECK_SESSION for it
+    /// Set TAPDECK_SESSION in the program's environment
     #[arg(long)]
     export_session: bool,
     /// With --headless, do not print the final screen
     #[arg(short, long)]
     quiet: bool,
-    /// The program and its arguments; your shell when left out
+    /// The program and its arguments [default: your shell]
     #[arg(value_name = "CMD", trailing_var_arg = true)]
     command: Vec<OsString>,
 }

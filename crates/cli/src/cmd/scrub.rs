@@ -29,56 +29,55 @@ use tapdeck::OutFile;
 /// Mask secrets, names and identifiers in a recording or a cassette.
 #[derive(Args)]
 #[command(after_help = "\
-What a terminal would show decides, so a secret is found however it came: in pieces, with colours
-inside, wrapped, put together by moving the cursor. It is masked with as many characters as it
-had; no sequence, time, chunk or offset changes, and every frame keeps its shape. What was typed,
-titles, links, the clipboard and what stands beside the recording are scrubbed as well. A secret
-that is recognised once is masked everywhere, also where only a part of it shows.
+Matches rules against the screen, so it finds a secret that was written in pieces, contains color
+sequences, wraps, or was assembled with cursor movements. The mask has the same width: sequences,
+times, chunks and offsets do not change. Input, titles, links, the clipboard and sidecars are masked,
+too. A secret that is recognized once is masked everywhere, even where only a part of it is visible.
 
-Exit code 1: not everything could be masked or looked at; with --dry-run, something would be
-masked.
+The exit code is 1 if something could not be checked or masked; with --dry-run, also if something
+would be masked.
 
 Examples:
   tapdeck scrub demo.ahr -o clean.ahr
   tapdeck scrub demo.cast -o clean.cast --secret-env GITHUB_TOKEN
-  tapdeck scrub demo.ahr --dry-run --json          what is in it, and where
+  tapdeck scrub demo.ahr --dry-run --json          list the matches
   tapdeck scrub demo.ahr -o clean.ahr --pack secrets --rules ours.toml
-  tapdeck scrub cassettes/login -o cassettes/login-clean     a cassette, with an id of its own
+  tapdeck scrub cassettes/login -o cassettes/login-clean     a cassette; the copy gets a new id
   tapdeck scrub --list-rules")]
 pub(crate) struct ScrubCommand {
     /// The recording
     #[arg(value_name = "FILE", required_unless_present = "list_rules")]
     input: Option<PathBuf>,
-    /// Where to; `-` for standard output
+    /// The file to write, or `-` for standard output
     #[arg(short, long, value_name = "OUT", required_unless_present_any = ["dry_run", "list_rules"])]
     output: Option<PathBuf>,
-    /// Packs of rules to use, with commas between them; `all` or `none`
+    /// Rule packs to use, comma-separated, or `all` or `none`
     #[arg(long = "pack", value_name = "PACK")]
     packs: Vec<String>,
     #[command(flatten)]
     rules: ScrubArgs,
-    /// Write nothing; say what would be masked
+    /// Report what would be masked, without writing anything
     #[arg(long, conflicts_with = "output")]
     dry_run: bool,
-    /// List the packs and their rules
+    /// List the rule packs and their rules
     #[arg(long)]
     list_rules: bool,
-    /// The recording's format, if it cannot be told from its content and name
+    /// Format of the recording [default: from its content and name]
     #[arg(long, value_name = "FORMAT", value_parser = formats::container, hide_short_help = true)]
     from: Option<Container>,
-    /// The timing file of a typescript
+    /// Timing file of a typescript
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     timing: Option<PathBuf>,
-    /// Replace files that are there, and what stands beside them
+    /// Replace existing files and their sidecars
     #[arg(long)]
     overwrite: bool,
-    /// How hard to compress an .ahr, from 0 to 11
+    /// Brotli compression level of an .ahr, from 0 to 11
     #[arg(long, value_name = "Q", default_value_t = 4, value_parser = clap::value_parser!(u8).range(0..=11), hide_short_help = true)]
     brotli_q: u8,
-    /// Say nothing when all is well
+    /// Print nothing on success
     #[arg(short, long, conflicts_with = "json")]
     quiet: bool,
-    /// Report in JSON: on standard output, or on standard error when that carries the recording
+    /// Print the report as JSON, on standard error if standard output carries the recording
     #[arg(long)]
     json: bool,
 }

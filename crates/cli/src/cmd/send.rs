@@ -13,10 +13,10 @@ use crate::sender::{SenderArgs, nothing_to_send};
 #[command(
     override_usage = "tapdeck send [OPTIONS] SESSION KEY...\n       tapdeck send [OPTIONS] -- KEY...",
     after_help = "\
-The first argument is the session. To send to the only one there is, put -- before the keys.
+The first argument is the session. To send keys to the only session, put -- before them.
 
-Keys have the names that tmux gives them: Enter, Tab, BSpace, Escape, Up, F5, C-c, M-x, S-Left; a
-single character is itself. They are sent as the program's modes want them.
+Keys have tmux's names: Enter, Tab, BSpace, Escape, Up, F5, C-c, M-x, S-Left. A single character
+stands for itself. Keys are encoded for the program's terminal modes.
 
 Examples:
   tapdeck send build C-c --takeover
@@ -25,10 +25,10 @@ Examples:
   tapdeck send build : w q Enter"
 )]
 pub(crate) struct SendArgs {
-    /// Id or name of a live session, or the beginning of one
+    /// Id or name of a live session, or a unique prefix
     #[arg(value_name = "SESSION")]
     session: Option<String>,
-    /// The keys, in order
+    /// The keys to send, in order
     #[arg(value_name = "KEY")]
     keys: Vec<String>,
     /// Keys behind --

@@ -13,30 +13,30 @@ use crate::snapshot_door::{SESSION_VAR, SOCKET_VAR};
 /// Longer than the recorder takes to say that its disk does not answer.
 const PATIENCE: Duration = Duration::from_secs(40);
 
-/// Tell the recorder that a snapshot was taken.
+/// Add a file system snapshot to the recording.
 #[derive(Args)]
 #[command(after_help = "\
-Prints how many bytes the program had written when the snapshot was taken. When this says so, the
-recording with the snapshot in it is on disk.
+Run it after you take a snapshot of the file system. It prints the output offset of the snapshot, in
+bytes. By then the recording is on disk, including the snapshot.
 
-The recorder is the one named by --socket, else by $AH_RECORDER_IPC_SOCKET, else the one that this
-command runs under.
+Finds the recorder by --socket, else by $AH_RECORDER_IPC_SOCKET, else the one that records this
+command.
 
 Examples:
   tapdeck snapshot --id 42 --label 'before the upgrade'
   tapdeck snapshot --id 43 --json
   tapdeck snapshot --id 44 --socket tcp:127.0.0.1:7001")]
 pub(crate) struct SnapshotArgs {
-    /// The snapshot's number
+    /// Number of the snapshot
     #[arg(long, value_name = "N")]
     id: u64,
-    /// A name for people
+    /// Label of the snapshot
     #[arg(long, value_name = "TEXT", default_value = "")]
     label: String,
-    /// Where the recorder listens: a path, or tcp:HOST:PORT
+    /// Address of the recorder: a path or tcp:HOST:PORT
     #[arg(long, value_name = "ADDR")]
     socket: Option<Address>,
-    /// Answer in JSON
+    /// Print JSON
     #[arg(long)]
     pub(super) json: bool,
 }

@@ -7,20 +7,20 @@ use crate::ending::{Ending, print_bytes, say};
 use crate::failure::Result;
 use crate::sessions::{Which, ask, connect, find};
 
-/// Print what a session has written lately, byte for byte.
+/// Print a session's recent output, byte for byte.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  tapdeck tail build             what it still remembers
-  tapdeck tail -f build          and go on with what it writes from now on
+  tapdeck tail build             the last 64 KB of output
+  tapdeck tail -f build          and follow new output
   tapdeck tail -f build | grep --line-buffered error")]
 pub(crate) struct TailArgs {
     #[command(flatten)]
     which: Which,
-    /// Go on until the program ends
+    /// Keep printing new output until the program exits
     #[arg(short, long)]
     follow: bool,
-    /// Begin at this place in the output instead of 64 KB back
+    /// Start at this output offset instead of 64 KB before the end
     #[arg(long, value_name = "SEQ")]
     since: Option<u64>,
 }

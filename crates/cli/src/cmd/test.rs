@@ -22,48 +22,48 @@ use crate::place::PlaceArgs;
 use crate::unreadable::{self, FileRole};
 use tapdeck::OutFile;
 
-/// Run scenarios: check recordings of terminal programs, or the programs themselves.
+/// Test terminal programs: check scenarios against cassettes or the programs themselves.
 #[derive(Args)]
 #[command(after_help = "\
-A scenario is a file NAME.scenario.yaml; in folders all of them are found. Exit code 0 means
-that everything holds, 1 that something does not.
+A scenario is a file NAME.scenario.yaml; folders are searched for them. The exit code is 0 if all
+scenarios pass and 1 if one fails.
 
 Examples:
-  tapdeck test cassettes/                   check everything from cassettes, no program needed
-  tapdeck test --live cassettes/            the same with the programs themselves
-  tapdeck test --live --on docker:debian my.scenario.yaml    with the program in a container
-  tapdeck test --record my.scenario.yaml    run the program, keep the session as the cassette
-  tapdeck test --update cassettes/          show what stored texts would become, and ask
+  tapdeck test cassettes/                   replay cassettes; needs no program
+  tapdeck test --live cassettes/            run the programs
+  tapdeck test --live --on docker:debian my.scenario.yaml    run the program in a container
+  tapdeck test --record my.scenario.yaml    run the program and record its cassette
+  tapdeck test --update cassettes/          show how stored texts would change, and ask
   tapdeck test --junit report.xml --jobs 4 cassettes/")]
 pub(crate) struct TestArgs {
-    /// Scenario files, or folders with them
+    /// Scenario files, or folders that contain them
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
-    /// Run the programs themselves instead of replaying their cassettes
+    /// Run the programs instead of replaying their cassettes
     #[arg(long, conflicts_with = "record")]
     live: bool,
-    /// Run the programs and keep the sessions as cassettes, each bound to its scenario
+    /// Run the programs and record their cassettes
     #[arg(long)]
     record: bool,
-    /// So many scenarios at a time; as many as there are processors when left out
+    /// Number of scenarios to run in parallel [default: the number of CPUs]
     #[arg(long, short, value_name = "N")]
     jobs: Option<NonZeroUsize>,
-    /// Only scenarios with this in their name
+    /// Run only scenarios whose name contains this
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
-    /// Write a report in JUnit's format
+    /// Write a JUnit XML report
     #[arg(long, value_name = "FILE", value_parser = crate::parse::file())]
     junit: Option<PathBuf>,
     /// Print the results as JSON
     #[arg(long)]
     pub(super) json: bool,
-    /// Take what is shown as right: tells what stored texts and bindings would become, and asks
+    /// Accept the current output: show how stored texts and bindings would change, and ask
     #[arg(long, conflicts_with_all = ["live", "record"])]
     update: bool,
-    /// With --update, do not ask
+    /// With --update, do not ask for confirmation
     #[arg(long, requires = "update")]
     yes: bool,
-    /// Fail when a scenario has to be skipped, for instance because its program is not installed
+    /// Fail if a scenario is skipped, for instance because its program is not installed
     #[arg(long, hide_short_help = true)]
     no_skips: bool,
     #[command(flatten)]

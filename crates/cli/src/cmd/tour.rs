@@ -21,12 +21,12 @@ const ROWS: usize = 1_000;
 /// Learn the main commands in two minutes.
 #[derive(Args)]
 #[command(after_help = "\
-The tour is a recording, and the keys of play work: space pauses, ] and [ go to the next and the last
-chapter, q quits. Where standard output is not a terminal, it is printed as text.
+The tour is a recording, with the keys of play: space pauses, ] and [ go to the next and the previous
+chapter, q quits. If standard output is not a terminal, the tour is printed as text.
 
 Examples:
   tapdeck tour
-  tapdeck tour | less   read it instead")]
+  tapdeck tour | less   read it as text")]
 pub(crate) struct TourArgs {}
 
 pub(crate) fn run(_: &TourArgs) -> Result {

@@ -21,8 +21,8 @@ use crate::sessions::{ANSWER, ask, connect, find, split_turn_id};
     args_conflicts_with_subcommands = true,
     subcommand_negates_reqs = true,
     after_help = "\
-A turn is what was submitted at a prompt and what the program printed until its next prompt.
-SESSION may also be a recording, whose turns stand in its NAME.events.jsonl.
+A turn is the text submitted at a prompt and the program's output until its next prompt. SESSION may
+also be a recording; its turns are in NAME.events.jsonl.
 
 Examples:
   tapdeck turns build
@@ -33,10 +33,10 @@ Examples:
 pub(crate) struct TurnsArgs {
     #[command(subcommand)]
     show: Option<Show>,
-    /// Id or name of a live session, or a recording; left out, the only session there is
+    /// Id or name of a live session, or a recording [default: the only session]
     #[arg(value_name = "SESSION")]
     session: Option<String>,
-    /// As a JSON array
+    /// Print a JSON array
     #[arg(long)]
     json: bool,
 }
@@ -49,16 +49,16 @@ enum Show {
 /// Show one turn.
 #[derive(Args)]
 pub(crate) struct ShowArgs {
-    /// The turn, as SESSION:NUMBER; without a number the last one
+    /// The turn, as SESSION:NUMBER; without a number, the last one
     #[arg(value_name = "ID")]
     id: String,
-    /// The bytes that the program wrote
+    /// Print the program's raw output
     #[arg(long, group = "how")]
     raw: bool,
-    /// The text as it was shown, and nothing else (the default)
+    /// Print only the text, as shown on the screen (the default)
     #[arg(long, group = "how")]
     text: bool,
-    /// Everything there is to say about it
+    /// Print all details as JSON
     #[arg(long, group = "how")]
     json: bool,
 }

@@ -17,8 +17,8 @@ const PIECE: usize = 32 * 1024;
 #[command(
     override_usage = "tapdeck type [OPTIONS] SESSION TEXT\n       tapdeck type [OPTIONS] -- TEXT",
     after_help = "\
-The first argument is the session. To type into the only one there is, put -- before the text.
-Line ends are typed as Enter. Nothing else is added: --enter presses Enter at the end.
+The first argument is the session. To type into the only session, put -- before the text. Line ends
+are typed as Enter. Enter is not pressed after the text without --enter.
 
 Examples:
   tapdeck type build 'make test' --enter
@@ -26,16 +26,16 @@ Examples:
   tapdeck type build - < script.sh"
 )]
 pub(crate) struct TypeArgs {
-    /// Id or name of a live session, or the beginning of one
+    /// Id or name of a live session, or a unique prefix
     #[arg(value_name = "SESSION")]
     session: Option<String>,
-    /// The text; `-` for standard input
+    /// The text, or `-` for standard input
     #[arg(value_name = "TEXT", allow_hyphen_values = true)]
     text: Option<String>,
     /// Text behind --
     #[arg(value_name = "TEXT", last = true, hide = true, conflicts_with = "text")]
     rest: Option<String>,
-    /// Press Enter at the end
+    /// Press Enter after the text
     #[arg(short, long)]
     enter: bool,
     #[command(flatten)]

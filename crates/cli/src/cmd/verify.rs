@@ -21,29 +21,33 @@ use crate::human;
 use crate::input::InputArgs;
 use crate::seal_key::read_key;
 
-/// Check that a recording is whole, and say exactly what is lost where it is not.
+/// Check a recording for damage and report exactly what is lost.
 #[derive(Args)]
 #[command(after_help = "\
-Each damaged range is named with its place in the file and what it held. Recordings of other
-formats are read to their end. With the key of a sealed recording (rec --seal), a change, a
-removed block or a cut tail shows.
+Reports each damaged range with its offset in the file and its content. Recordings in other formats
+are read to the end. With the key of a sealed recording (rec --seal), it also detects changes,
+removed blocks and truncation.
 
-Exit code 0: whole. 1: damaged, or not what was sealed. 3: no such file. 4: it cannot be read.
+Exit codes:
+  0   intact
+  1   damaged, or changed since it was sealed
+  3   no such file
+  4   read error
 
 Examples:
   tapdeck verify demo.ahr
   tapdeck verify --key seal.key demo.ahr
   tapdeck verify --json *.ahr")]
 pub(crate) struct VerifyArgs {
-    /// The recordings; `-` for standard input
+    /// The recordings, or `-` for standard input
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
     #[command(flatten)]
     input: InputArgs,
-    /// The key that the recordings were sealed with
+    /// Key file that the recordings were sealed with
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
-    /// Answer in JSON, one object a line
+    /// Print JSON, one object per line
     #[arg(long)]
     pub(super) json: bool,
 }

@@ -23,58 +23,58 @@ use crate::sessions;
 use crate::unreadable::{self, FileRole};
 use crate::{formats, parse};
 
-/// Read, search and move through a recording or a live session.
+/// Read, search and step through a recording or a live session.
 #[derive(Args)]
 #[command(after_help = "\
-The terminal is shown in a frame of its true size, with everything that scrolled off it. The keys
-are those of play and, for all others, those of less; ? shows them.
+Shows the terminal at its own size, in a frame, with its scrollback. The keys are those of play
+and of less; ? shows them.
 
-Dragging selects text, and y copies it to the terminal's clipboard.
+Drag to select text; y copies it to the clipboard.
 
-i, or a click on the left border, opens a box behind a line. What is written there is kept in
-NAME.instructions.jsonl, with the snapshot nearest to the line, and can be handed to a command of
-yours that branches the session, as [view] branch_command in the configuration says.
+i, or a click on the left border, adds an instruction to a line. It is saved in
+NAME.instructions.jsonl with the nearest snapshot. The setting [view] branch_command names a program
+that branches the session there.
 
-A live session goes on as it is: the viewer neither resizes nor drives it, until Enter takes the
-stick to type to the program. Ctrl-] lets go of it.
+Viewing a live session does not resize it and sends no input. Enter takes the stick (control) to type
+to the program; Ctrl-] releases it.
 
 Examples:
   tapdeck view demo.ahr
   tapdeck view build                    the live session of that name
   tapdeck view --at 50% demo.cast
   tapdeck view --search 'error|failed' demo.ahr
-  tapdeck view --play demo.ahr          begin at the start, playing")]
+  tapdeck view --play demo.ahr          play from the start")]
 pub(crate) struct ViewArgs {
-    /// A recording, or the id or name of a live session; left out, the only live session there is
+    /// A recording, or the id or name of a live session [default: the only live session]
     #[arg(value_name = "FILE|SESSION")]
     what: Option<OsString>,
-    /// Begin at a time (1:23:45, 90s), a share (50%) or in the output (byte:4096); at the end when
-    /// left out
+    /// Start at a time (1:23:45, 90s), a percentage (50%) or an output offset (byte:4096) [default:
+    /// the end]
     #[arg(long, value_name = "PLACE", value_parser = parse::position)]
     at: Option<parse::Position>,
-    /// Begin playing
+    /// Start playing at once
     #[arg(short, long)]
     play: bool,
-    /// Play this many times as fast; 1 unless the configuration says otherwise
+    /// Playback speed, such as 2 or 0.5 [default: 1, or that of the configuration]
     #[arg(short, long, value_name = "FACTOR", value_parser = parse::speed)]
     speed: Option<f64>,
-    /// Make pauses no longer than this
+    /// Limit pauses to this time
     #[arg(short, long, value_name = "TIME", value_parser = parse::duration)]
     idle_time_limit: Option<Duration>,
-    /// Begin with a search for this
+    /// Search for this at the start
     #[arg(long, value_name = "REGEX")]
     search: Option<String>,
-    /// The recording's format, if it cannot be told from its content and name
+    /// Format of the recording [default: from its content and name]
     #[arg(long, value_name = "FORMAT", value_parser = formats::container)]
     from: Option<Container>,
-    /// The timing file of a typescript
+    /// Timing file of a typescript
     #[arg(long, value_name = "FILE")]
     timing: Option<PathBuf>,
-    /// Leave the mouse to the terminal
+    /// Do not use the mouse
     #[arg(long)]
     no_mouse: bool,
-    /// Show everything in these colors: dark, light, high-contrast, sepia, dracula or a theme of
-    /// your own; `none` for those of the terminal
+    /// Color theme: dark, light, high-contrast, sepia, dracula, one of your own, or `none` for the
+    /// terminal's colors
     #[arg(long, value_name = "THEME")]
     theme: Option<String>,
 }

@@ -16,13 +16,17 @@ use crate::failure::{Failure, Result};
 use crate::parse;
 use crate::sessions::{Which, find};
 
-/// Wait for a session.
+/// Wait until a condition holds in a session.
 #[derive(Args)]
 #[command(after_help = "\
-Ends with 0 when it is so, with 1 when the time is over or the program ends first, and with 3 when
-there is no such session. --text matches rows that are on the screen already; --new and --since
-look only at what was written later, scrolled away or not. --exit ends with 0 whatever the program's own code, and prints how it
-ended as JSON. --json says how long it took, or what went wrong, as JSON too.
+Exit codes:
+  0   the condition holds
+  1   timeout, or the program exited first
+  3   no such session
+
+--text also matches rows that are already on the screen. --new and --since match only later output,
+including rows that have scrolled off. --exit prints the program's exit as JSON; its exit code does
+not change that of this command. --json prints the time waited, or the error.
 
 Examples:
   tapdeck wait build --text 'tests? passed' --timeout 5m
@@ -34,17 +38,16 @@ pub(crate) struct WaitArgs {
     which: Which,
     #[command(flatten)]
     condition: Condition,
-    /// With --text, match only rows that are written after this call
+    /// With --text, match only rows written from now on
     #[arg(long, conflicts_with = "since")]
     new: bool,
-    /// With --text, match only rows written since this place in the output, as peek --json
-    /// gives it
+    /// With --text, match only rows written since this output offset, the "seq" of peek --json
     #[arg(long, value_name = "SEQ")]
     since: Option<u64>,
-    /// Answer in JSON
+    /// Print JSON
     #[arg(long)]
     pub(super) json: bool,
-    /// Give up after this long
+    /// Maximum time to wait
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse::duration)]
     timeout: Duration,
 }
@@ -53,19 +56,19 @@ pub(crate) struct WaitArgs {
 #[derive(Args)]
 #[group(required = true, multiple = false)]
 struct Condition {
-    /// A row of the screen matches this regular expression
+    /// Until a row of the screen matches this regular expression
     #[arg(long, value_name = "RE", value_parser = Regex::new)]
     text: Option<Regex>,
-    /// Nothing was written for this long; a plain number is in milliseconds
+    /// Until there is no output for this time; a plain number is in milliseconds
     #[arg(long, value_name = "TIME", value_parser = parse::duration_ms)]
     idle: Option<Duration>,
-    /// The program has ended
+    /// Until the program exits
     #[arg(long)]
     exit: bool,
-    /// The program is doing this: working, blocked, idle, done or unknown
+    /// Until the program is in this state: working, blocked, idle, done or unknown
     #[arg(long, value_name = "STATE")]
     state: Option<AgentState>,
-    /// The cursor stands behind something that looks like a prompt, and nothing moves
+    /// Until the cursor is behind a prompt and the screen does not change
     #[arg(long)]
     prompt: bool,
 }

@@ -19,41 +19,39 @@ use crate::sessions::find;
 /// Show sessions and recordings in a browser.
 #[derive(Args)]
 #[command(after_help = "\
-Prints a link, with a secret behind the #, and serves the page until Ctrl-C. Sessions go on when
-it ends.
+Prints a link with a secret after the #, and serves the page until Ctrl-C. Sessions keep running.
 
 Examples:
-  tapdeck web                            all live sessions, and the recordings of the default folder
-  tapdeck web build                      with this session opened
-  tapdeck web -- claude                  start a session for it
-  tapdeck web --read-only --port 8080    a link that can only watch
+  tapdeck web                            all live sessions, and the recordings in the default folder
+  tapdeck web build                      open this session
+  tapdeck web -- claude                  start a session and open it
+  tapdeck web --read-only --port 8080    a view-only link
   ssh -L 8080:127.0.0.1:8080 HOST tapdeck web --port 8080    from another machine")]
 pub(crate) struct WebArgs {
-    /// Id or name of a live session to open at once
+    /// Id or name of a live session to open
     #[arg(value_name = "SESSION", conflicts_with = "command")]
     session: Option<String>,
-    /// Listen on this port; 0 means any that is free, as does leaving it out
+    /// Port to listen on; 0 for any free port [default: 0]
     #[arg(long, value_name = "PORT")]
     port: Option<u16>,
-    /// The link lets watch, and not drive
+    /// Make the link view-only
     #[arg(long, value_name = "true|false", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
     read_only: Option<bool>,
-    /// Show the recordings of this folder; left out, of the folder where tapdeck rec puts them
+    /// Folder with the recordings to list [default: the folder of tapdeck rec]
     #[arg(long, value_name = "FOLDER")]
     recordings: Option<PathBuf>,
-    /// A further name, with its port if any, under which a browser reaches the page, such as that
-    /// of a proxy
+    /// Additional host name, with an optional port, at which browsers may open the page, such as
+    /// that of a proxy
     #[arg(long, value_name = "HOST[:PORT]")]
     host: Vec<String>,
-    /// A page elsewhere whose player may show live sessions to those who are logged in here:
+    /// Origin of another site whose player may show live sessions to logged-in users, such as
     /// http://localhost:3000
     #[arg(long, value_name = "ORIGIN", value_parser = parse::origin)]
     player: Vec<String>,
-    /// The theme until a visitor chooses another: dark, light, high-contrast, sepia, dracula or one
-    /// of your own
+    /// Default theme of the page: dark, light, high-contrast, sepia, dracula or one of your own
     #[arg(long, value_name = "THEME")]
     theme: Option<String>,
-    /// Run this program as a session of its own, and open it
+    /// Start this program as a session and open it
     #[arg(value_name = "CMD", last = true)]
     command: Vec<OsString>,
 }

@@ -121,7 +121,7 @@ fn parse(text: &str) -> Result<(Config, Lines), Wrong> {
                 let place = format!("themes.{}", name.get_ref());
                 lines.insert((place.clone(), String::new()), line_at(name.span().start));
                 let DeValue::Table(keys) = value.get_ref() else {
-                    let message = format!("a theme is a table: write [{place}], and its colours below");
+                    let message = format!("a theme is a table: write [{place}], and its colors below");
                     return Err(wrong(name.span().start, message));
                 };
                 note_keys(&OWN_THEME, &place, keys, &mut lines, line_at)?;
@@ -263,8 +263,8 @@ mod tests {
             ("[theme]\nname = \"x\"", 2, "dark, light, high-contrast, sepia, dracula"),
             ("[web]\ntheme = \"x\"\n[themes.mine]", 2, "dracula, mine"),
             ("[themes.mine]\nforegruond = \"#000000\"", 2, "did you mean \"foreground\"?"),
-            ("[themes.mine]\n\nforeground = \"black\"", 3, "foreground: expected a colour such as"),
-            ("[themes.mine]\nansi = [\"#000000\"]", 2, "ansi: expected 8 or 16 colours, and not 1"),
+            ("[themes.mine]\n\nforeground = \"black\"", 3, "foreground: expected a color such as"),
+            ("[themes.mine]\nansi = [\"#000000\"]", 2, "ansi: expected 8 or 16 colors, and not 1"),
             (
                 "[themes.mine]\nbase = \"lihgt\"",
                 2,

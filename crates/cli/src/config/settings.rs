@@ -78,77 +78,75 @@ macro_rules! tables {
 }
 
 tables! {
-    /// What `tapdeck rec` does unless an option says otherwise.
+    /// Defaults of `tapdeck rec`.
     [rec] Rec {
-        /// Record what is typed, too, as `--input` does. `--no-input` turns it off for one
-        /// recording.
+        /// Record keyboard input, as with `--input`. `--no-input` turns it off for one recording.
         input: bool = false,
-        /// The folder for recordings that are given no name. Empty means `recordings` in
-        /// Tapdeck's state folder. `~` stands for your home.
+        /// Folder for recordings without a file name. Empty means `recordings` in Tapdeck's state
+        /// folder. `~` is your home directory.
         folder: String = String::new(),
-        /// The name of such a recording. `{date}`, `{time}`, `{program}` and `{pid}` are filled
-        /// in; the ending chooses the format.
+        /// File name of such a recording. `{date}`, `{time}`, `{program}` and `{pid}` are replaced;
+        /// the extension selects the format.
         name: String = "{date}-{time}-{program}-{pid}.ahr".into(),
-        /// Mask secrets before they are written, as `--scrub` does. `--no-scrub` turns it off for
+        /// Mask secrets before they are written, as with `--scrub`. `--no-scrub` turns it off for
         /// one recording.
         scrub: bool = false,
-        /// The file with the key that seals every recording, as `--seal` does. Empty means that
-        /// recordings are not sealed.
+        /// Key file that seals every recording, as with `--seal`. Empty means that recordings are
+        /// not sealed.
         seal: String = String::new(),
-        /// The longest pause that players of the recording make, such as `"2s"`, as
-        /// `--idle-time-limit` does. The recording keeps all pauses as they were.
+        /// Longest pause when the recording is played, such as `"2s"`, as with `--idle-time-limit`.
+        /// The recording itself keeps the full pauses.
         idle_limit: Limit = Limit(None),
     }
 
-    /// How `tapdeck play` and `tapdeck view` play.
+    /// Defaults of `tapdeck play` and `tapdeck view`.
     [play] Play {
-        /// How many times as fast.
+        /// Playback speed.
         speed: f64 = 1.0,
-        /// The longest pause, such as `"2s"`; `"none"` leaves pauses as they were, or as the
-        /// recording says.
+        /// Longest pause, such as `"2s"`. `"none"` uses the limit of the recording, if it has one.
         idle_limit: Limit = Limit(None),
-        /// The theme of `tapdeck play`. Empty means that of `[theme]`; with `"none"` a recording
-        /// has the colours of your terminal.
+        /// Theme of `tapdeck play`. Empty means that of `[theme]`; `"none"` uses the terminal's
+        /// colors.
         theme: String = String::new(),
     }
 
     /// The viewer, `tapdeck view`.
     [view] View {
-        /// The program and its arguments that branch a session. `{recording}`, `{snapshot}`,
-        /// `{label}`, `{anchor}` and `{text}` are filled in.
+        /// Program, with its arguments, that branches a session. `{recording}`, `{snapshot}`,
+        /// `{label}`, `{anchor}` and `{text}` are replaced.
         branch_command: Vec<String> = Vec::new(),
-        /// Whether the mouse is used.
+        /// Use the mouse.
         mouse: bool = true,
-        /// How many rows are kept above the screen.
+        /// Maximum number of scrollback rows.
         scrollback: usize = 200_000,
-        /// The theme of `tapdeck view` and `tapdeck dash`. Empty means that of `[theme]`; with
-        /// `"none"` they have the colours of your terminal.
+        /// Theme of `tapdeck view` and `tapdeck dash`. Empty means that of `[theme]`; `"none"` uses
+        /// the terminal's colors.
         theme: String = String::new(),
     }
 
-    /// The colours of everything that Tapdeck draws.
+    /// Colors.
     [theme] Colours {
-        /// The theme of `play`, `view`, `dash`, the page and exports: `"dark"`, `"light"`,
-        /// `"high-contrast"`, `"sepia"`, `"dracula"` or one of your own. Empty means that terminals
-        /// keep their own colours, an export has the theme of its recording, and all else is dark.
+        /// Theme of `play`, `view`, `dash`, the web page and exports: `"dark"`, `"light"`,
+        /// `"high-contrast"`, `"sepia"`, `"dracula"` or one of your own. Empty means the terminal's
+        /// colors in terminals, the recording's theme in exports, and `"dark"` elsewhere.
         name: String = String::new(),
     }
 
-    /// The keys of `play` and `view`, in tmux's names, separated by spaces.
+    /// Key bindings of `play` and `view`. Keys have tmux's names; separate several with spaces..
     [keys] Keys {
         /// Play or pause.
         pause: String = "Space".into(),
         /// Step forward to the next output.
         step_on: String = ".".into(),
-        /// Step back to the output before.
+        /// Step back to the previous output.
         step_back: String = ",".into(),
-        /// 5 seconds forward.
+        /// Skip 5 seconds forward.
         skip_on: String = "Right".into(),
-        /// 5 seconds back.
+        /// Skip 5 seconds back.
         skip_back: String = "Left".into(),
-        /// 1 minute forward.
+        /// Skip 1 minute forward.
         long_skip_on: String = "S-Right".into(),
-        /// 1 minute back.
+        /// Skip 1 minute back.
         long_skip_back: String = "S-Left".into(),
         /// Next marker or snapshot.
         marker_on: String = "]".into(),
@@ -162,9 +160,9 @@ tables! {
         search: String = "/".into(),
         /// Next match.
         next: String = "n".into(),
-        /// To the start.
+        /// Go to the start.
         start: String = "g Home".into(),
-        /// To the end.
+        /// Go to the end.
         end: String = "G End".into(),
         /// Move the view up.
         pan_up: String = "Up k".into(),
@@ -174,70 +172,70 @@ tables! {
         pan_left: String = "M-Left".into(),
         /// Move the view right.
         pan_right: String = "M-Right".into(),
-        /// Let the view follow the cursor.
+        /// Follow the cursor.
         follow: String = "F".into(),
-        /// Show or hide the keys.
+        /// Show or hide the help.
         help: String = "?".into(),
         /// Quit.
         quit: String = "q Q C-c".into(),
     }
 
-    /// Attached terminals, `tapdeck attach`.
+    /// Defaults of `tapdeck attach`.
     [attach] Attach {
-        /// The keys to leave with, one or two in tmux's names; `"none"` for none.
+        /// Keys that detach, one or two, in tmux's names. `"none"` disables them.
         detach_keys: String = "C-\\ d".into(),
-        /// Whether to say for two seconds how to leave.
+        /// Show for two seconds how to detach.
         hint: bool = true,
     }
 
-    /// The page in the browser, `tapdeck web`.
+    /// Defaults of `tapdeck web`.
     [web] Web {
-        /// The port to listen on, on this machine alone; 0 means any that is free.
+        /// Port to listen on, on loopback only; 0 means any free port.
         port: u16 = 0,
-        /// Whether the link lets watch, and not drive. `--read-only=false` turns it off once.
+        /// Make the link view-only. `--read-only=false` turns it off once.
         read_only: bool = false,
-        /// The folder whose recordings are listed. Empty means the folder of `[rec]`.
+        /// Folder with the recordings to list. Empty means the folder of `[rec]`.
         recordings: String = String::new(),
-        /// Further names, with their ports if any, under which a browser reaches the page.
+        /// Additional host names, with optional ports, at which browsers may open the page.
         hosts: Vec<String> = Vec::new(),
-        /// Origins of other pages whose player may show live sessions.
+        /// Origins of other sites whose player may show live sessions.
         players: Vec<String> = Vec::new(),
-        /// The theme until a visitor chooses another, also of the page that `tapdeck serve` offers.
-        /// Empty means that of `[theme]`.
+        /// Default theme of the pages of `tapdeck web` and `tapdeck serve`. Empty means that of
+        /// `[theme]`.
         theme: String = String::new(),
     }
 
-    /// What happens when the state of a session's program changes.
+    /// Actions when the state of a session's program changes.
     [hooks] Hooks {
-        /// The program to run, with its arguments. `{session}`, `{name}`, `{state}` and `{rule}`
-        /// are filled in; `TAPDECK_STATE_EVENT` has the change as JSON.
+        /// Program to run, with its arguments. `{session}`, `{name}`, `{state}` and `{rule}` are
+        /// replaced. The environment variable `TAPDECK_STATE_EVENT` has the event as JSON.
         on_state: Vec<String> = Vec::new(),
-        /// The states that it is run for; all when empty.
+        /// States to run it for; empty means all.
         states: Vec<String> = Vec::new(),
-        /// Whether the bell of this terminal rings.
+        /// Ring the terminal's bell.
         bell: bool = false,
-        /// Whether to show a desktop notification.
+        /// Show a desktop notification.
         notify: bool = false,
     }
 
-    /// What `tapdeck dash` does when the program of a session changes its state.
+    /// Notifications of `tapdeck dash` when the state of a session's program changes.
     [notifications] Notifications {
-        /// The states that are told: `"blocked"`, `"idle"`, `"working"`, `"done"`.
+        /// States to notify about: `"blocked"`, `"idle"`, `"working"`, `"done"`.
         states: Vec<String> = vec!["blocked".into()],
-        /// Whether the terminal rings its bell.
+        /// Ring the terminal's bell.
         bell: bool = false,
-        /// Whether the terminal shows a desktop notification: `"osc9"` (iTerm2, kitty, WezTerm,
+        /// How to make the terminal show a desktop notification: `"osc9"` (iTerm2, kitty, WezTerm,
         /// Ghostty, Windows Terminal), `"osc777"` (foot, urxvt, VTE) or `"none"`.
         terminal: String = "none".into(),
     }
 
-    /// Keys that work in every window, for `tapdeck hotkeys`.
+    /// Global hotkeys of `tapdeck hotkeys`.
     [hotkeys] Hotkeys {
-        /// The key that captures an agent's last answer.
+        /// Captures the last turn of the session in the focused window.
         capture: String = "Ctrl+Alt+C".into(),
-        /// The key that pastes it into the window in front.
+        /// Pastes the captured turn into the session in the focused window.
         paste: String = "Ctrl+Alt+V".into(),
-        /// Whether to show a desktop notification for each action.
+        /// Show a desktop notification for each action.
         notify: bool = false,
     }
 }

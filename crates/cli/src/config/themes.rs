@@ -27,17 +27,17 @@ const fn key(name: &'static str, text: &'static [&'static str]) -> Key {
 /// The settings of a theme. Their defaults are the colours of `dark`.
 pub(crate) const OWN_THEME: Table = Table {
     name: "themes.NAME",
-    text: &[" A theme of your own, by a name that you choose. Colours are written as `\"#rrggbb\"`."],
+    text: &[" Your own theme, by a name that you choose. Colors are written as `\"#rrggbb\"`."],
     keys: &[
-        key("base", &[" The built-in theme that the settings left out are taken from."]),
-        key("foreground", &[" Text of the default colour."]),
+        key("base", &[" Built-in theme that supplies the missing settings."]),
+        key("foreground", &[" Text of the default color."]),
         key("background", &[" The background of the screen."]),
         key("cursor", &[" The cursor."]),
         key(
             "ansi",
             &[
-                " The 16 ANSI colours: black, red, green, yellow, blue, magenta, cyan, white, and their bright",
-                " variants. With 8 colours, the bright ones are like the others.",
+                " The 16 ANSI colors: black, red, green, yellow, blue, magenta, cyan, white, and their bright",
+                " variants. With 8 colors, the bright ones are like the others.",
             ],
         ),
     ],
@@ -90,7 +90,7 @@ impl OwnTheme {
 
 fn ansi(texts: &[String]) -> Result<[Rgb; 16], String> {
     if ![8, 16].contains(&texts.len()) {
-        return Err(format!("expected 8 or 16 colours, and not {}", texts.len()));
+        return Err(format!("expected 8 or 16 colors, and not {}", texts.len()));
     }
     let parsed = |text: &String| text.parse::<Rgb>().map_err(|e| format!("{e}, and not {text:?}"));
     let colours = texts.iter().map(parsed).collect::<Result<Vec<_>, _>>()?;

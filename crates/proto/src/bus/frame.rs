@@ -130,9 +130,9 @@ pub struct Run {
     pub col: u16,
     /// The text.
     pub text: String,
-    /// The colour of the text, in six hexadecimal digits.
+    /// The color of the text, in six hexadecimal digits.
     pub fg: String,
-    /// The colour behind it.
+    /// The color behind it.
     pub bg: String,
     /// Bold.
     pub bold: bool,
@@ -229,10 +229,10 @@ impl schemars::JsonSchema for Run {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct More {
-    /// The colour of the text as the program named it.
+    /// The color of the text as the program named it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fg: Option<Colour>,
-    /// The colour behind it as the program named it.
+    /// The color behind it as the program named it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bg: Option<Colour>,
     /// Faint.
@@ -241,7 +241,7 @@ pub struct More {
     /// Concealed.
     #[serde(skip_serializing_if = "is_false")]
     pub conceal: bool,
-    /// Colours swapped.
+    /// Colors swapped.
     #[serde(skip_serializing_if = "is_false")]
     pub inverse: bool,
     /// With a line above.
@@ -255,7 +255,7 @@ pub struct More {
     pub link: Option<String>,
 }
 
-/// A colour as a program names it.
+/// A color as a program names it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
@@ -296,9 +296,9 @@ pub struct Paint<'a> {
     pub wheel: bool,
     /// The program wants to know of the focus.
     pub focus: bool,
-    /// The colour of text without a style.
+    /// The color of text without a style.
     pub fg: String,
-    /// The colour behind it.
+    /// The color behind it.
     pub bg: String,
     /// The cursor.
     pub cursor: PaintCursor,
@@ -330,10 +330,10 @@ pub struct PaintCursor {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct PaintStyle {
-    /// The colour of the text, where it is not the screen's own.
+    /// The color of the text, where it is not the screen's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub f: Option<String>,
-    /// The colour behind it, where it is not the screen's own.
+    /// The color behind it, where it is not the screen's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub b: Option<String>,
     /// Letters of attributes: `b`old, `d`im, `i`talic, blin`k`, `s`trike, `o`verline, `c`onceal.
@@ -342,7 +342,7 @@ pub struct PaintStyle {
     /// The kind of underline.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub u: Option<Cow<'static, str>>,
-    /// The underline's colour.
+    /// The underline's color.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uc: Option<String>,
     /// Where a link leads, on the web only.

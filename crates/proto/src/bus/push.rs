@@ -89,7 +89,7 @@ pub fn write_output(bytes: &[u8]) -> String {
 #[serde(tag = "name", rename_all = "UPPERCASE")]
 #[non_exhaustive]
 pub enum Event {
-    /// A program within the process asks for a line.
+    /// A program inside the host process waits for a line of input.
     Wait,
     /// The bell has rung.
     Bell,
@@ -106,7 +106,7 @@ pub enum Event {
         /// The number of the change.
         fence: u64,
     },
-    /// Output was left out, because the client did not take it in time.
+    /// Output was dropped because the client read too slowly.
     Gap {
         /// The first byte that is missing.
         from: u64,
@@ -122,7 +122,7 @@ pub enum Event {
     },
     /// A turn has ended.
     Turn(Turn),
-    /// The program does something else than before.
+    /// The state of the program has changed.
     State(Judged),
     /// The program has ended. The subscription is over.
     Closed {

@@ -272,7 +272,7 @@ pub struct Status {
     pub pid: Option<i32>,
     /// The client that drives.
     pub driver: Option<String>,
-    /// A program within the process asks for a line.
+    /// A program inside the host process waits for a line of input.
     pub waiting: bool,
     /// Where it is recorded.
     pub recording: Option<String>,

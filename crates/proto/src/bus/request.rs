@@ -149,14 +149,14 @@ macro_rules! verbs {
 
 verbs! {
     "HELLO" Hello(Hello) own -> "OK" reply::Welcome,
-        "`{role, name, token?, max_frame?, watch?}`; `role` is `human`, `bot` or `observer`, another one is refused; bare, or without a role: an observer; with `watch` the client does not claim the stick",
-        "`OK {name, driver, role, ids}`, or `DENIED {error}` and the end";
+        "`{role, name, token?, max_frame?, watch?}`; `role` is `human`, `bot` or `observer` (the default); with `watch` the client does not claim the stick",
+        "`OK {name, driver, role, ids}`, or `DENIED {error}`, and the connection ends";
     "SNAP" Snap(Snap) object -> "FRAME" super::Screen,
         "none, or `{ansi, scrollback, since, before}`",
-        "`FRAME {rows, cells, cx, cy, cols, rows_n, …}`; where the rows do not fit in a frame, the newest that do, with `omitted` and `from`";
+        "`FRAME {rows, cells, cx, cy, cols, rows_n, …}`; if the rows do not fit in a frame, it has the newest ones, with `omitted` and `from`";
     "INFO" Info(InfoWanted) own -> "INFO" reply::Info,
         "none, or `brief`",
-        "`INFO` with the frame, `done, driver, waiting, id, name, command, state, exit, clients, seq …`; `state` is `running`, `suspended`, `exited`, or `lost` when it is not known how the program ended";
+        "`INFO` with the frame, `done, driver, waiting, id, name, command, state, exit, clients, seq …`; `state` is `running`, `suspended`, `exited`, or `lost` if the exit is unknown";
     "SUB" Sub(Sub) object -> "OK" reply::Subscribed,
         "none, or `{frames: \"full\"\\|\"delta\"\\|\"paint\"\\|\"none\", out, max_fps, since, window, looks, theme}`",
         "`OK {driver}`, then pushes; by default `frames` is `full` and `out` is `true`";
@@ -164,16 +164,16 @@ verbs! {
         "none: a frame has been drawn",
         "none";
     "ROWS" Rows(Rows) object -> "ROWS" super::PaintedRows<'static>,
-        "`{from, to}`: rows by number, `to` not included, at most 500: the reply's `to` says how far",
+        "`{from, to}`: rows by number, `to` excluded, at most 500; the reply's `to` is the end of its rows",
         "`ROWS {first, top, from, to, cols, styles, changed}`";
     "FIND" Find(Find) object -> "FIND" reply::Found,
         "`{text}`: smart case",
         "`FIND {text, hits: [[row, col, width], …], more, top, first}`, the newest 1000";
     "LINE" Line(Line) text -> "OK" reply::Nothing,
-        "the rest of the line; like KEY and CMD it claims the stick when no client holds it",
+        "the rest of the line; like KEY and CMD it claims the stick if no client holds it",
         "none, or `DENIED {driver, error}`";
     "KEY" Key(Key) own -> "OK" reply::Typed,
-        "a JSON string, sent as it is; or `{keys: […], text, paste, mouse, focus, confirm, fence}`, encoded by the modes in force (`mouse` is `{kind: \"press\"\\|\"release\"\\|\"move\", button, col, row, x, y, mods}`: cells from 0, pixels for programs that ask for them; `button` is `left`, `middle`, `right`, `wheelup` or `wheeldown`, `mods` letters of `S`, `M` and `C`); with the `fence` that TAKE gave, refused if the stick has changed hands since",
+        "a JSON string, sent unchanged; or `{keys: […], text, paste, mouse, focus, confirm, fence}`, encoded for the program's modes (`mouse` is `{kind: \"press\"\\|\"release\"\\|\"move\", button, col, row, x, y, mods}`: cells from 0, pixels for programs that ask for them; `button` is `left`, `middle`, `right`, `wheelup` or `wheeldown`, `mods` letters of `S`, `M` and `C`); with the `fence` of a TAKE, denied if the stick has changed hands since",
         "none (`OK {seq}` with `confirm`), or `DENIED`";
     "CMD" Cmd(Cmd) text -> "RESP" reply::Captured,
         "the rest of the line",
@@ -185,7 +185,7 @@ verbs! {
         "none, or `{limit, whole}`",
         "`TURNS [{turn_id, timestamp, byte_length, interrupted, truncated}, …]`";
     "TURN" Turn(WhichTurn) object -> "TURN" super::Turn,
-        "`{number, raw}`; without a number the last",
+        "`{number, raw}`; by default the last turn",
         "`TURN` with the same, `text, input, start_byte, end_byte, start_ns, end_ns, raw` (base64), or `DENIED`";
     "EXPLAIN" Explain(Explain) none -> "EXPLAIN" reply::Explained,
         "none",
@@ -201,16 +201,16 @@ verbs! {
         "`OK {driver}`, or `DENIED {driver, error}`";
     "RESIZE" Resize(Resize) object -> "OK" reply::Resized,
         "`{cols, rows}`",
-        "`OK {cols, rows}`, or `DENIED`: for a person or the client that drives";
+        "`OK {cols, rows}`, or `DENIED`: only for persons and the holder of the stick";
     "KILL" Kill(Kill) object -> "OK" reply::Nothing,
         "none, or `{signal}`",
-        "`OK`, or `DENIED`: for a person or the client that drives";
+        "`OK`, or `DENIED`: only for persons and the holder of the stick";
     "REC" Rec(Rec) object -> "OK" reply::Recorded,
         "`{path, input, hidden_input, quality, overwrite, title, scrub: [packs]}` with an absolute path, or `{stop: path}`",
-        "`OK {from}`, or `DENIED`: for a person";
+        "`OK {from}`, or `DENIED`: only for persons";
     "RENAME" Rename(Rename) object -> "OK" reply::Nothing,
-        "`{name}`: another name for the session",
-        "`OK`, or `DENIED`: for a person, where the name is not taken";
+        "`{name}`: the new name of the session",
+        "`OK`, or `DENIED`: only for persons, and if the name is free";
 }
 
 /// `HELLO`: who the client is.
@@ -351,7 +351,7 @@ pub struct Sub {
     /// Whether this subscription counts as looking at the last screen.
     #[serde(skip_serializing_if = "is_true", deserialize_with = "fields::or_yes")]
     pub looks: bool,
-    /// The colours of `paint` frames and of `ROWS`; xterm's when left out.
+    /// The colors of `paint` frames and of `ROWS`; xterm's when left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub theme: Option<PaintTheme>,
 }
@@ -456,7 +456,7 @@ pub struct Cmd(pub String);
 pub enum Key {
     /// A text that is sent as it is.
     Raw(String),
-    /// Keys and text, encoded by the modes in force.
+    /// Keys and text, encoded for the program's modes.
     Typed(Typing),
 }
 

@@ -1,25 +1,25 @@
-//! The colours that a painter wants to see.
+//! The colors that a painter wants to see.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// What the default colours and the 16 ANSI colours look like to a painter.
+/// What the default colors and the 16 ANSI colors look like to a painter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PaintTheme {
-    /// Text of the default colour.
+    /// Text of the default color.
     pub fg: Hex,
     /// The background of the screen.
     pub bg: Hex,
     /// The cursor.
     pub cursor: Hex,
-    /// The 16 ANSI colours.
+    /// The 16 ANSI colors.
     pub ansi: [Hex; 16],
 }
 
-/// A colour, written as `rrggbb`.
+/// A color, written as `rrggbb`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hex(pub u8, pub u8, pub u8);
 
@@ -36,7 +36,7 @@ impl FromStr for Hex {
         let digits = text.len() == 6 && text.bytes().all(|b| b.is_ascii_hexdigit());
         let number = u32::from_str_radix(text, 16).ok().filter(|_| digits);
         let [_, r, g, b] =
-            number.ok_or_else(|| format!("a colour is rrggbb, and not {text:?}"))?.to_be_bytes();
+            number.ok_or_else(|| format!("a color is rrggbb, and not {text:?}"))?.to_be_bytes();
         Ok(Self(r, g, b))
     }
 }
@@ -61,7 +61,7 @@ impl schemars::JsonSchema for Hex {
 
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
         schemars::json_schema!({
-            "description": "A colour, written as `rrggbb`.",
+            "description": "A color, written as `rrggbb`.",
             "type": "string",
             "pattern": "^[0-9a-fA-F]{6}$",
         })

@@ -12,13 +12,12 @@ use crate::ending::{Ending, print, print_json, say};
 use crate::failure::{Failure, Result};
 use crate::human;
 
-/// Derive the frames of a cassette anew from its bytes, and show what differs.
+/// Derive a cassette's frames from its bytes again and show the differences.
 #[derive(Args)]
 #[command(after_help = "\
-Frames are derived: output.raw, output.jsonl and the resizes are all that is needed. Ends with 1
-when the frames that are kept are not what the bytes show; --write puts the derived ones in their
-place, which is what a cassette of an older emulator needs, after a look at the differences. A
-cassette in which anything else is not what was committed is left as it is.
+Frames are derived from output.raw, output.jsonl and the resizes. The exit code is 1 if the stored
+frames differ from the derived ones. After an update of the terminal model, look at the differences
+and replace the frames with --write. It refuses a cassette whose other files were changed.
 
 Examples:
   tapdeck cassette frames cassettes/top
@@ -28,13 +27,13 @@ pub(crate) struct FramesArgs {
     /// The cassette
     #[arg(value_name = "PATH")]
     path: PathBuf,
-    /// Show the derived frames as text
+    /// Print the derived frames as text
     #[arg(long, conflicts_with = "write")]
     show: bool,
-    /// Replace the frames that are kept
+    /// Replace the stored frames
     #[arg(long)]
     write: bool,
-    /// Answer in JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }

@@ -11,14 +11,14 @@ pub(crate) use verify::check_one;
 use crate::ending::Report;
 use crate::failure::Result;
 
-/// Record, check and rebuild cassettes: runs kept as evidence, for tests that need no program.
+/// Record, check and rebuild cassettes: recorded runs for tests that need no program.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   tapdeck cassette record hello -- sh -c 'echo hello'
   tapdeck cassette verify hello
   tapdeck cassette frames --show hello
-  tapdeck convert hello -o hello.ahr     as any other recording")]
+  tapdeck convert hello -o hello.ahr     like any other recording")]
 pub(crate) struct CassetteArgs {
     #[command(subcommand)]
     command: CassetteCommand,

@@ -25,18 +25,17 @@ use crate::failure::{Failure, Result};
 use crate::session_args::SessionArgs;
 use crate::{human, parse, service_events};
 
-/// Record a run as a cassette: evidence that tests can be made of.
+/// Record a run of a program as a cassette.
 #[derive(Args)]
 #[command(after_help = "\
-The cassette appears whole or not at all. A run that is over its time, was cancelled, or did not
-end as --expect-exit says leaves its traces under the diagnostics folder and nothing else.
+The cassette is written completely or not at all. A run that timed out, was canceled, or did not exit
+with --expect-exit leaves only its traces, in the diagnostics folder.
 
-What looks like a secret, an account, a person, an identifier or the folders of the run is masked
-in everything that is kept, without changing its shape; scrub-report.json says how often each rule
-hit.
+Secrets, accounts, personal names, identifiers and the run's paths are masked in all files, with
+characters of the same width. scrub-report.json counts the matches of each rule.
 
-The program gets the variables of the allowlist and no others: PATH, HOME, USER, LOGNAME, SHELL,
-TERM, LANG, LC_ALL, LC_CTYPE, TZ, COLORTERM, and what --env names.
+The program gets only these environment variables: PATH, HOME, USER, LOGNAME, SHELL, TERM, LANG,
+LC_ALL, LC_CTYPE, TZ, COLORTERM, and those of --env.
 
 Examples:
   tapdeck cassette record cassettes/hello -- sh -c 'echo hello'
@@ -44,70 +43,70 @@ Examples:
   tapdeck cassette record --check 'claude auth status' --account me --env ANTHROPIC_API_KEY c -- claude
   tapdeck cassette record --resolution 10ms demo.tar.zst -- vim notes.txt")]
 pub(crate) struct RecordArgs {
-    /// Where to: a folder, or an archive by a name that ends in .tar.zst
+    /// The cassette to write: a folder, or an archive if the name ends in .tar.zst
     #[arg(value_name = "DIR", value_parser = parse::file())]
     target: PathBuf,
-    /// Replace a cassette that is there
+    /// Replace an existing cassette
     #[arg(long)]
     overwrite: bool,
-    /// A command that must succeed before the run, in the same environment
+    /// Command that must succeed before the run, in the same environment
     #[arg(long, value_name = "CMD", hide_short_help = true)]
     check: Option<String>,
-    /// The account that the program uses; only one recording of it runs at a time
+    /// Account that the program uses; recordings with the same account run one at a time
     #[arg(long, value_name = "NAME", hide_short_help = true)]
     account: Option<String>,
-    /// Give the program this variable as well, with its value here or the one given
+    /// Pass this environment variable too, with your value or the given one
     #[arg(long, value_name = "NAME[=VALUE]", value_parser = parse::variable)]
     env: Vec<(String, Option<OsString>)>,
-    /// Give the program the variables of --env and no others, but for a TERM that it needs
+    /// Pass only the variables of --env (and TERM)
     #[arg(long, hide_short_help = true)]
     env_only: bool,
-    /// Times are rounded down to multiples of this
+    /// Round times down to multiples of this
     #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = resolution)]
     resolution: u64,
-    /// Read service events from this file or named pipe, a JSON value a line
+    /// Read service events from this file or named pipe, one JSON value per line
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     events: Option<PathBuf>,
-    /// Keep the run as it was, secrets and all
+    /// Do not mask secrets
     #[arg(long, hide_short_help = true)]
     no_scrub: bool,
-    /// Scrub by the rules of these packs instead of the usual ones; `all` is every pack
+    /// Mask with these rule packs instead of the default ones; `all` for every pack
     #[arg(long, value_name = "PACK", conflicts_with = "no_scrub")]
     scrub: Vec<String>,
-    /// The run fails unless the program ends with this code
+    /// Fail unless the program exits with this code
     #[arg(long, value_name = "CODE", hide_short_help = true)]
     expect_exit: Option<i32>,
-    /// Keep a run as evidence although it ended so
+    /// Keep the cassette even if the run ended this way
     #[arg(long, value_name = "HOW", value_enum, hide_short_help = true)]
     accept: Vec<Accept>,
-    /// Where the traces of a failed run go; left out, `diagnostics` in $XDG_STATE_HOME/tapdeck
+    /// Folder for the traces of a failed run [default: `diagnostics` in $XDG_STATE_HOME/tapdeck]
     #[arg(long, value_name = "FOLDER", hide_short_help = true)]
     diagnostics: Option<PathBuf>,
-    /// Name of what is recorded; the program's when left out
+    /// Name of the recorded harness [default: the program's name]
     #[arg(long, value_name = "NAME", hide_short_help = true)]
     harness: Option<String>,
-    /// A command that prints the program's version
+    /// Command that prints the program's version
     #[arg(long, value_name = "CMD", hide_short_help = true)]
     version_from: Option<String>,
-    /// What the recording is evidence for
+    /// Capability that the recording demonstrates
     #[arg(long, value_name = "TEXT", hide_short_help = true)]
     capability: Option<String>,
     /// Kind of account, such as `pro`
     #[arg(long, value_name = "KIND", hide_short_help = true)]
     account_class: Option<String>,
-    /// For how long the recording supports a claim about the live program, such as 24h
+    /// How long the recording stays valid as evidence about the live program, such as 24h
     #[arg(long, value_name = "TIME", hide_short_help = true)]
     freshness: Option<String>,
-    /// What the program was allowed to do, for programs that ask
+    /// Permission mode that the program ran with
     #[arg(long, value_name = "MODE", hide_short_help = true)]
     permission_mode: Option<String>,
-    /// Version of the contract that the service events keep
+    /// Contract version of the service events
     #[arg(long, value_name = "VERSION", hide_short_help = true)]
     contract_version: Option<String>,
-    /// Say nothing when all is well
+    /// Print nothing on success
     #[arg(short, long, conflicts_with = "json")]
     quiet: bool,
-    /// Report in JSON on standard error
+    /// Print the report as JSON on standard error
     #[arg(long)]
     pub(super) json: bool,
     #[command(flatten)]
@@ -120,9 +119,9 @@ pub(crate) struct RecordArgs {
 /// How a run may have ended and still be kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Accept {
-    /// Over its time
+    /// The run timed out
     Timeout,
-    /// Ended from outside, by a signal or a key
+    /// A signal or a key canceled the run
     Cancelled,
 }
 
@@ -314,7 +313,7 @@ impl RecordArgs {
             (Ended::OutputClosed, _) => return Some("the reader of the output is gone".into()),
             (_, stopped) if !accepted(Accept::Cancelled) => {
                 let by = stopped.map(|s| format!(" ({})", signal_name(s))).unwrap_or_default();
-                return Some(format!("the run was cancelled{by}"));
+                return Some(format!("the run was canceled{by}"));
             }
             _ => return None,
         }

@@ -10,23 +10,23 @@ use crate::ending::{Ending, Report, print, print_json};
 use crate::failure::{DERIVE_FRAMES, Failure, Result};
 use crate::human;
 
-/// Check a cassette: files, digests, order, time, frames and binding.
+/// Check a cassette's files, digests, order, times, frames and binding.
 #[derive(Args)]
 #[command(after_help = "\
-Ends with 0 when every check holds and 1 when one fails. A check that would only repeat the failure
-of an earlier one is skipped, so that one cause shows as one failure.
+The exit code is 0 if all checks pass and 1 if one fails. Checks that depend on a failed check are
+skipped, so that one cause is one failure.
 
 Examples:
   tapdeck cassette verify cassettes/top
   tapdeck cassette verify --json cassettes/*.tar.zst")]
 pub(crate) struct VerifyArgs {
-    /// The cassettes: folders or .tar.zst archives
+    /// Cassettes: folders or .tar.zst archives
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
-    /// Say nothing of cassettes that are whole
+    /// Print only cassettes that fail
     #[arg(short, long, conflicts_with = "json")]
     quiet: bool,
-    /// Answer in JSON, one object a line
+    /// Print JSON, one object per line
     #[arg(long)]
     json: bool,
 }

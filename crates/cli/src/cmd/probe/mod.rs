@@ -22,59 +22,58 @@ use crate::ending::{Ending, print, print_json, say};
 use crate::failure::{Failure, Result};
 use crate::{human, parse};
 
-/// Read the facts that only an agent's screen shows: quota, models, reasoning levels.
+/// Read an agent's quota, models or reasoning levels from its screen.
 #[derive(Args)]
 #[command(after_help = "\
-The answer is one of ok, unauthenticated, unavailable and error; the exit code is 0 for ok and 1
-for the others. A panel counts only if it was drawn after the command, is complete and stands
-still. Quota may be believed for 15 minutes, models and levels for a day: --cached takes an
-earlier answer for so long, and asks the agent only then.
+Starts the agent, types its command, and reads the panel once it is complete and stops changing. The
+answer is ok (exit code 0), unauthenticated, unavailable or error (exit code 1). Answers are cached:
+quota expires after 15 minutes, models and reasoning levels after a day.
 
 Examples:
   tapdeck probe claude quota
   tapdeck probe codex models --json
   tapdeck probe claude quota --cassette cassettes/claude-quota
-  tapdeck probe claude quota --cached --json                    from an earlier probe while it is fresh
-  tapdeck probe claude quota --from cassettes/claude-quota      with no program at all")]
+  tapdeck probe claude quota --cached --json                    use the cached answer until it expires
+  tapdeck probe claude quota --from cassettes/claude-quota      without running the agent")]
 pub(crate) struct ProbeArgs {
-    /// The agent: claude, codex or gemini, or one with rules of your own
+    /// The agent: claude, codex, gemini, or one with your own rules
     #[arg(value_name = "AGENT")]
     agent: String,
     /// What to read
     #[arg(value_name = "WHAT", value_enum)]
     what: Subject,
-    /// The program, if it is not in PATH under its usual name
+    /// The program to run [default: the agent's command in PATH]
     #[arg(long, value_name = "PROGRAM", conflicts_with = "from", hide_short_help = true)]
     program: Option<OsString>,
-    /// Run it in this folder; in an empty one under $XDG_STATE_HOME/tapdeck when left out
+    /// Working directory [default: an empty folder under $XDG_STATE_HOME/tapdeck]
     #[arg(long, value_name = "FOLDER", hide_short_help = true)]
     cwd: Option<PathBuf>,
-    /// End it after this long, whatever it is doing
+    /// Timeout; the agent is stopped
     #[arg(long, value_name = "TIME", default_value = "2m", value_parser = parse::duration)]
     timeout: Duration,
-    /// Keep the whole timeline as a cassette, if the probe succeeds; else its traces go to
-    /// diagnostics
+    /// Keep the run as a cassette; the traces of a failed probe go to the diagnostics folder
     #[arg(long, value_name = "DIR", conflicts_with = "from")]
     cassette: Option<PathBuf>,
-    /// Replace a cassette that is there
+    /// Replace an existing cassette
     #[arg(long, requires = "cassette", hide_short_help = true)]
     overwrite: bool,
-    /// Keep the timeline as it was, secrets and all
+    /// Do not mask secrets in the cassette
     #[arg(long, requires = "cassette", hide_short_help = true)]
     no_scrub: bool,
-    /// Read a cassette of an earlier probe instead of running the program
+    /// Read the cassette of an earlier probe instead of running the agent
     #[arg(long, value_name = "CASSETTE")]
     from: Option<PathBuf>,
-    /// Take what an earlier probe found while it may be believed; otherwise ask the agent
+    /// Use the cached answer of an earlier probe until it expires; then ask the agent
     #[arg(long, conflicts_with_all = ["from", "cassette"])]
     cached: bool,
-    /// The same, but never start the agent: exit code 1 when there is nothing that may be believed
+    /// Use only the cached answer and never start the agent; exit code 1 if there is none or it
+    /// expired
     #[arg(long, conflicts_with_all = ["from", "cassette", "cached"], hide_short_help = true)]
     only_cached: bool,
-    /// Believe an answer for this long, instead of as long as is usual for what was asked
+    /// Maximum age of a cached answer [default: 15m for quota, 24h for models and reasoning]
     #[arg(long, value_name = "TIME", value_parser = parse::duration, hide_short_help = true)]
     max_age: Option<Duration>,
-    /// Answer in JSON
+    /// Print JSON
     #[arg(long)]
     pub(super) json: bool,
 }

@@ -22,64 +22,63 @@ mod site;
 mod ssh_door;
 mod token;
 
-/// Let sessions be opened and joined over the network.
+/// Serve sessions over the network.
 #[derive(Args)]
 #[command(
     args_conflicts_with_subcommands = true,
     after_help = "\
-Prints the addresses at which it listens, and ends its sessions when it is told to end. A session
-ends when the client that opened it has gone, unless it was opened detached. All are in tapdeck
-ls.
+Prints the addresses that it listens on. A session ends when the client that opened it disconnects,
+unless it was opened with --detach, and when the server stops. tapdeck ls lists the sessions.
 
-At a Unix socket you are known by the system. Everywhere else everybody shows a token: see tapdeck
-serve token. Clients know the server by its fingerprint, which it prints. Where there is a page,
-its address is printed too: a browser opens it with a token in the place of TOKEN.
+On a Unix socket, the system identifies you. Everywhere else clients need a token: see tapdeck serve
+token. Clients identify the server by the fingerprint that it prints. For ws:// and wss:// addresses
+it also prints the URL of the web page; replace TOKEN in it with a token.
 
 Examples:
   tapdeck serve --listen unix:/run/user/1000/tty/tty.sock
   tapdeck serve token add --name laptop -o laptop.token
   tapdeck serve --listen quic://0.0.0.0:4433 --listen tls://0.0.0.0:4433
-  tapdeck serve --listen wss://0.0.0.0:8443        the page in the browser, and sessions beside it
+  tapdeck serve --listen wss://0.0.0.0:8443        the web page, and sessions
   tapdeck serve --listen ssh://127.0.0.1:2222      then: ssh -p 2222 build@127.0.0.1
-  tapdeck serve --record runs/                     every session is a recording"
+  tapdeck serve --record runs/                     record every session"
 )]
 pub(crate) struct ServeArgs {
     #[command(subcommand)]
     command: Option<ServeCommand>,
-    /// Where to listen: unix:PATH, or tls://, quic://, wss://, ws://, wt:// or ssh:// with
-    /// HOST:PORT; a socket among those of live sessions when left out
+    /// Address to listen on: unix:PATH, or tls://, quic://, wss://, ws://, wt:// or ssh:// with
+    /// HOST:PORT [default: a Unix socket in the runtime folder]
     #[arg(long, value_name = "ADDRESS", value_parser = address)]
     listen: Vec<Listen>,
-    /// Whose keys open an ssh:// address; ~/.ssh/authorized_keys when left out
+    /// Authorized keys for ssh:// addresses [default: ~/.ssh/authorized_keys]
     #[cfg(feature = "ssh")]
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     authorized_keys: Option<PathBuf>,
     /// Record every session in this folder
     #[arg(long, value_name = "FOLDER")]
     record: Option<PathBuf>,
-    /// How many sessions there may be at once
+    /// Maximum number of sessions
     #[arg(long, value_name = "N", default_value_t = Limits::default().sessions, hide_short_help = true)]
     max_sessions: usize,
-    /// How many connections there may be at once
+    /// Maximum number of connections
     #[arg(long, value_name = "N", default_value_t = Limits::default().connections, hide_short_help = true)]
     max_connections: usize,
-    /// How long a client may take to say who it is and what it wants
+    /// Timeout for a new connection to authenticate and send its request
     #[arg(long, value_name = "TIME", value_parser = parse::duration, default_value = "10s", hide_short_help = true)]
     hello_time: Duration,
-    /// A certificate of your own, as PEM, with those that vouch for it behind it
+    /// TLS certificate chain, as PEM, your certificate first
     #[arg(long, value_name = "FILE", requires = "key")]
     cert: Option<PathBuf>,
-    /// Its key
+    /// Private key of --cert, as PEM
     #[arg(long, value_name = "FILE", requires = "cert")]
     key: Option<PathBuf>,
-    /// A further name, with its port if any, under which a browser reaches the page
+    /// Additional host name, with an optional port, at which browsers may open the page
     #[arg(long, value_name = "HOST[:PORT]", hide_short_help = true)]
     host: Vec<String>,
-    /// A page elsewhere whose player may show live sessions to those who are logged in here:
+    /// Origin of another site whose player may show live sessions to logged-in users, such as
     /// https://docs.example
     #[arg(long, value_name = "ORIGIN", value_parser = parse::origin, hide_short_help = true)]
     player: Vec<String>,
-    /// How to log connections, refusals and errors on standard error
+    /// Log format on standard error
     #[arg(long, value_name = "FORMAT", default_value = "text", hide_short_help = true)]
     log_format: LogFormat,
 }

@@ -16,11 +16,11 @@ use crate::ending::{Ending, print, print_json};
 use crate::failure::{Failure, Result};
 use crate::{human, parse};
 
-/// Tokens: what lets others in over the network.
+/// Manage access tokens.
 #[derive(Args)]
 #[command(after_help = "\
-A token is printed once, when it is made, and kept by its digest alone. Taking one back ends the
-connections that were let in by it.
+A token is shown once, when you create it; the server stores only its digest. Revoking a token closes
+the connections that use it.
 
 Examples:
   tapdeck serve token add --name laptop -o laptop.token
@@ -34,10 +34,9 @@ pub(super) struct TokenArgs {
 
 #[derive(Subcommand)]
 enum TokenCommand {
-    /// Make a token and print it
+    /// Create a token and print it
     Add {
-        /// What it allows: tty:open (run programs), tty:attach (join sessions), observe
-        /// (watch them)
+        /// Scopes: tty:open (run programs), tty:attach (join sessions), observe (view-only)
         #[arg(
             long,
             value_name = "SCOPE,…",
@@ -45,28 +44,28 @@ enum TokenCommand {
             default_value = "tty:open,tty:attach,observe"
         )]
         scope: Vec<Scope>,
-        /// A name for it
+        /// Name of the token
         #[arg(long, value_name = "NAME")]
         name: Option<String>,
-        /// For how long it is good, such as 12h or 7d; for ever when left out
+        /// Lifetime, such as 12h or 7d [default: never expires]
         #[arg(long, value_name = "TIME", value_parser = parse::duration)]
         expires: Option<Duration>,
-        /// Write it to this file, which only you can read, instead of printing it
+        /// Write the token to this file (mode 0600) instead of printing it
         #[arg(short, long, value_name = "FILE", value_parser = parse::file())]
         output: Option<PathBuf>,
-        /// Replace a file that is there
+        /// Replace an existing file
         #[arg(long, requires = "output")]
         overwrite: bool,
     },
-    /// List the tokens there are
+    /// List tokens
     Ls {
-        /// As JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Take a token back
+    /// Revoke a token
     Rm {
-        /// Its name
+        /// Name of the token
         #[arg(value_name = "NAME")]
         name: String,
     },
