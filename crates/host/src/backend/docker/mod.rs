@@ -2,8 +2,8 @@
 //! session, or one more program in a container that runs already.
 //!
 //! The connection that carries the program's input and output is a plain socket, which the driver
-//! waits at as it does at a terminal. An [`EngineWorker`] makes all other requests to the engine, on
-//! another thread.
+//! waits at as it does at a terminal. An [`EngineWorker`] makes all other requests to the engine,
+//! on another thread.
 
 mod engine;
 mod frames;
