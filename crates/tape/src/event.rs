@@ -16,12 +16,11 @@ use std::fmt;
 use std::time::Duration;
 
 use bytes::Bytes;
-use serde_json::{Map, Value};
 use tapdeck_core::{Exit, Time, WallTime};
 pub use tapdeck_term::MAX_SIDE;
 use tapdeck_term::Size;
 
-use crate::{FilePosition, Result};
+use crate::{Extra, FilePosition, JsonValue, Result};
 
 /// Times beyond this many seconds (some 31 years) are nonsense, not patience.
 pub(crate) const MAX_SECONDS: f64 = 1e9;
@@ -46,14 +45,14 @@ pub struct Header {
     /// Longest pause that a player should make.
     pub idle_limit: Option<Duration>,
     /// Colours of the terminal, in asciicast's form; [`crate::cast::theme_of`] reads it.
-    pub theme: Option<Value>,
+    pub theme: Option<JsonValue>,
     /// The program had no terminal: its lines end without a carriage return, and yet begin at the
     /// left.
     pub pipes: bool,
     /// How much the program had written before the recording began, which was late.
     pub first_byte: u64,
     /// Fields of an asciicast header that have no place here; written again into another asciicast.
-    pub extra: Map<String, Value>,
+    pub extra: Extra,
 }
 
 /// A field of a header for which not every format has room.
@@ -134,7 +133,7 @@ pub enum Kind {
         /// Its one-letter code.
         code: String,
         /// Its data.
-        data: Value,
+        data: JsonValue,
     },
 }
 

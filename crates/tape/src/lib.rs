@@ -49,6 +49,7 @@ pub mod export;
 mod format;
 pub mod index;
 mod instruction;
+mod json;
 mod lines;
 pub mod meta;
 pub mod nanos;
@@ -77,6 +78,7 @@ pub use error::{Error, FilePosition, Result};
 pub use event::{Event, EventReader, EventWriter, Header, Item, Kind, Loss, Losses, Note, Parts};
 pub use format::{Beside, Container, Format, UnknownFormat, cast_version, open, writer};
 pub use instruction::{Branch, Instruction, instructions_of, nearest_snapshot};
+pub use json::{Extra, JsonValue};
 pub use replay::{Moment, MomentKind, Replay, snapshots_of};
 
 pub use tapdeck_core::{Exit, Time, WallTime};

@@ -9,12 +9,11 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 use tapdeck_core::WallTime;
 
 use crate::base64;
 use crate::seal::Seal;
-use crate::{Error, FilePosition, Result};
+use crate::{Error, Extra, FilePosition, Result};
 
 /// The version written, and the highest read.
 pub(crate) const VERSION: u64 = 1;
@@ -84,7 +83,7 @@ pub struct Meta {
     pub seal: Option<Seal>,
     /// Keys that this version does not know.
     #[serde(flatten)]
-    pub extra: Map<String, Value>,
+    pub extra: Extra,
 }
 
 /// The machine that a session ran on.
@@ -211,7 +210,7 @@ mod tests {
         let mut meta = Meta::from_bytes(text.as_bytes()).unwrap();
         assert_eq!((meta.cols, meta.rows, meta.brotli_q), (120, 40, Some(4)));
         meta.exit = Some(Exit::Signal(9));
-        let out: Value = serde_json::from_slice(&meta.to_bytes().unwrap()).unwrap();
+        let out: serde_json::Value = serde_json::from_slice(&meta.to_bytes().unwrap()).unwrap();
         assert_eq!(out["future"]["x"], 1);
         assert_eq!(out["exit"]["signal"], 9);
         assert_eq!(out["startedAtNs"], 1_710_000_000_000_000_000_u64);

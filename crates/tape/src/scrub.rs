@@ -5,13 +5,13 @@
 use std::collections::HashSet;
 
 use bytes::Bytes;
-use serde_json::{Map, Value, json};
-use tapdeck_core::scrub::{Report, ScrubStream, Scrubber};
+use serde_json::{Map, Value};
+use tapdeck_core::scrub::{Report, Scrubber};
 use tapdeck_term::Size;
 
-use crate::Result;
 use crate::event::{EventReader, Header, Item, Kind};
 use crate::meta::Meta;
+use crate::{Extra, JsonValue, Result};
 
 /// Readings after which nothing new is expected to be learned.
 const READINGS: usize = 3;
@@ -141,7 +141,7 @@ pub fn scrub_header(header: &Header, scrubber: &mut Scrubber) -> Header {
         *value = with_name(name, value, scrubber);
     }
     header.env = clean_names(std::mem::take(&mut header.env), scrubber).collect();
-    scrub_map(&mut header.extra, scrubber);
+    scrub_extra(&mut header.extra, scrubber);
     header
 }
 
@@ -155,7 +155,7 @@ pub fn scrub_meta(meta: &mut Meta, scrubber: &mut Scrubber) {
     for text in [&mut meta.cwd, &mut meta.title].into_iter().flatten() {
         *text = scrubber.text(text);
     }
-    scrub_map(&mut meta.extra, scrubber);
+    scrub_extra(&mut meta.extra, scrubber);
 }
 
 /// Scrubs a command line. Its words are looked at together: an option and its value are two of
@@ -177,7 +177,7 @@ pub fn scrub_line(line: &[u8], scrubber: &mut Scrubber) -> Vec<u8> {
     match serde_json::from_slice::<Value>(line) {
         Ok(mut value) => {
             let before = value.clone();
-            scrub_json(&mut value, scrubber);
+            scrub_value(&mut value, scrubber);
             // As it was written, unless something is gone.
             if value == before { line.to_vec() } else { format!("{value}\n").into_bytes() }
         }
@@ -186,21 +186,29 @@ pub fn scrub_line(line: &[u8], scrubber: &mut Scrubber) -> Vec<u8> {
 }
 
 /// Scrubs every text in a value, by itself and by the name that it goes under.
-pub fn scrub_json(value: &mut Value, scrubber: &mut Scrubber) {
+pub fn scrub_json(value: &mut JsonValue, scrubber: &mut Scrubber) {
+    scrub_value(&mut value.0, scrubber);
+}
+
+/// Scrubs every text of these fields, and their names.
+pub fn scrub_extra(fields: &mut Extra, scrubber: &mut Scrubber) {
+    scrub_map(&mut fields.0, scrubber);
+}
+
+fn scrub_value(value: &mut Value, scrubber: &mut Scrubber) {
     match value {
         Value::String(text) => *text = scrubber.text(text),
-        Value::Array(list) => list.iter_mut().for_each(|v| scrub_json(v, scrubber)),
+        Value::Array(list) => list.iter_mut().for_each(|v| scrub_value(v, scrubber)),
         Value::Object(map) => scrub_map(map, scrubber),
         _ => {}
     }
 }
 
-/// Scrubs every text of an object, and its names.
-pub fn scrub_map(map: &mut Map<String, Value>, scrubber: &mut Scrubber) {
+fn scrub_map(map: &mut Map<String, Value>, scrubber: &mut Scrubber) {
     for (name, value) in map.iter_mut() {
         match value {
             Value::String(text) => *text = with_name(name, text, scrubber),
-            other => scrub_json(other, scrubber),
+            other => scrub_value(other, scrubber),
         }
     }
     *map = clean_names(std::mem::take(map), scrubber).collect();
@@ -245,32 +253,11 @@ pub fn status(report: &Report) -> &'static str {
     if report.is_clean() { "scrubbed" } else { "incomplete" }
 }
 
-/// A scrubber's report in full.
-pub fn report_json(report: &Report) -> Value {
-    let rule = |r: &tapdeck_core::scrub::RuleReport| json!({"rule": r.name, "pack": r.pack, "hits": r.hits(), "output": r.output, "input": r.input, "fields": r.fields});
-    let stream = |s: ScrubStream| match s {
-        ScrubStream::Output => "output",
-        ScrubStream::Input => "input",
-        ScrubStream::Field => "field",
-    };
-    let hit = |h: &tapdeck_core::scrub::Hit| json!({"rule": h.rule, "stream": stream(h.stream), "at": h.at, "length": h.length});
-    json!({
-        "status": status(report),
-        "hits": report.hits(),
-        "rules": report.rules.iter().map(rule).collect::<Vec<_>>(),
-        "positions": report.positions.iter().map(hit).collect::<Vec<_>>(),
-        "more_positions": report.more_positions,
-        "masked_bytes": report.masked_bytes,
-        "secrets_learned": report.learned,
-        "unseen_payloads": report.unseen_payloads,
-        "residue": report.residue,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
+    use serde_json::json;
     use tapdeck_core::scrub::Rules;
 
     use super::*;
@@ -288,7 +275,7 @@ mod tests {
             value["uses"][key] = 1.into();
             value["list"][0][key] = "text".into();
         }
-        scrub_json(&mut value, &mut scrubber);
+        scrub_value(&mut value, &mut scrubber);
         let text = value.to_string();
         assert!(!text.contains("Zm9v") && !text.contains("hunter2"), "{text}");
         let names = |v: &Value| v.as_object().expect("an object").len();

@@ -6,17 +6,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
 use tapdeck::convert::To;
 use tapdeck::scrub::{Owner, packs};
-use tapdeck_core::scrub::{BUILTIN, PACKS, Report, Rules, Scrubber};
+use tapdeck_core::scrub::{BUILTIN, Hit, PACKS, Report, RuleReport, Rules, ScrubStream, Scrubber};
 use tapdeck_host::cassette::{self, CassetteFolder, new_uuid};
 use tapdeck_host::{Clock, Source, file_digest, find_sidecar, sidecar, timing_names};
 use tapdeck_tape::ahr::Quality;
 use tapdeck_tape::cassette::Cassette;
-use tapdeck_tape::scrub::{Scrubbed, first_size, report_json, scrub_line, scrub_meta, status, study};
+use tapdeck_tape::scrub::{Scrubbed, first_size, scrub_line, scrub_meta, status, study};
 use tapdeck_tape::zst::ZstWriter;
-use tapdeck_tape::{Container, Format, Parts, convert as copy, writer};
+use tapdeck_tape::{Container, Format, JsonValue, Parts, convert as copy, writer};
 
 use crate::ending::{self as reports, Ending, print, print_json, print_json_beside, say};
 use crate::failure::{Failure, Result};
@@ -148,6 +148,28 @@ impl ScrubCommand {
             ));
         }
     }
+}
+
+/// A scrubber's report in full.
+fn report_json(report: &Report) -> Value {
+    let rule = |r: &RuleReport| json!({"rule": r.name, "pack": r.pack, "hits": r.hits(), "output": r.output, "input": r.input, "fields": r.fields});
+    let stream = |s: ScrubStream| match s {
+        ScrubStream::Output => "output",
+        ScrubStream::Input => "input",
+        ScrubStream::Field => "field",
+    };
+    let hit = |h: &Hit| json!({"rule": h.rule, "stream": stream(h.stream), "at": h.at, "length": h.length});
+    json!({
+        "status": status(report),
+        "hits": report.hits(),
+        "rules": report.rules.iter().map(rule).collect::<Vec<_>>(),
+        "positions": report.positions.iter().map(hit).collect::<Vec<_>>(),
+        "more_positions": report.more_positions,
+        "masked_bytes": report.masked_bytes,
+        "secrets_learned": report.learned,
+        "unseen_payloads": report.unseen_payloads,
+        "residue": report.residue,
+    })
 }
 
 fn scrub(args: &ScrubCommand) -> Result<Report> {
@@ -415,7 +437,7 @@ fn beside(
             meta.seal = None;
             meta.brotli_q = Some(args.brotli_q);
             meta.sha256 = file_digest(&sink.path).ok();
-            meta.extra.insert("scrubbed".into(), json!({"tapdeck": env!("CARGO_PKG_VERSION")}));
+            meta.extra.insert("scrubbed", JsonValue::of(&json!({"tapdeck": env!("CARGO_PKG_VERSION")})));
             let bytes = meta.to_bytes().map_err(|e| Failure::io(e.to_string()))?;
             put("meta.json", &bytes)?;
         }

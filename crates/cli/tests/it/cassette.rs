@@ -134,7 +134,7 @@ fn service_events_have_their_place_among_the_bytes() {
         .iter()
         .filter_map(|e| match &e.kind {
             EventKind::Output { bytes, .. } => Some(String::from_utf8_lossy(bytes).into_owned()),
-            EventKind::Service(payload) => Some(payload["n"].to_string()),
+            EventKind::Service(payload) => payload.get("n").map(|n| n.to_string()),
             _ => None,
         })
         .collect();
@@ -180,13 +180,13 @@ fn a_failed_run_leaves_traces_under_diagnostics_alone() {
         assert_eq!(home.path("c").exists(), code == 0);
         if code == 0 {
             let cassette = Cassette::open(&home.path("c")).expect("accepted");
-            assert_eq!(cassette.outcome.metadata["ended"], "cancelled");
+            assert_eq!(cassette.outcome.metadata.get("ended"), Some("cancelled".into()));
         }
     }
     let home = Home::new();
     let accepted = ["--timeout", "300ms", "--accept", "timeout"];
     let cassette = recorded(&home, "c", &accepted, &["sh", "-c", "echo begun; sleep 60"]);
-    assert_eq!(cassette.outcome.metadata["ended"], "timed_out");
+    assert_eq!(cassette.outcome.metadata.get("ended"), Some("timed_out".into()));
     assert_eq!(cassette.outcome.exit.signal.as_deref(), Some("SIGTERM"));
 }
 

@@ -8,10 +8,11 @@ use std::sync::Arc;
 use serde_json::json;
 use tapdeck_core::Time;
 use tapdeck_core::scrub::{PACKS, Report, Rule, RuleError, Rules, Scrubber, Secret};
+use tapdeck_tape::JsonValue;
 use tapdeck_tape::cassette::{
     Cassette, CassetteEvent, Closing, EventKind, Files, Recording, Refusal, RuleHits, ScrubReport,
 };
-use tapdeck_tape::scrub::{scrub_argv, scrub_json, scrub_map, status};
+use tapdeck_tape::scrub::{scrub_argv, scrub_extra, scrub_json, status};
 
 /// Readings after which no more is learned about secrets.
 const MAX_READINGS: usize = 4;
@@ -94,7 +95,7 @@ pub fn scrub(
     beside(&mut closing, &mut scrubber);
     if let Some(id) = new_id {
         let old = std::mem::replace(&mut closing.manifest.id, id);
-        closing.manifest.optional.insert(FROM.into(), old.into());
+        closing.manifest.optional.insert(FROM, old);
     }
     let report = scrubber.report();
     closing.scrub_report = stored(&report, &closing.scrub_report);
@@ -150,9 +151,11 @@ fn beside(closing: &mut Closing, scrubber: &mut Scrubber) {
     // The id of a cassette is no secret.
     let from = manifest.optional.remove(FROM);
     for map in [&mut manifest.optional, &mut manifest.extra, &mut outcome.metadata, &mut outcome.extra] {
-        scrub_map(map, scrubber);
+        scrub_extra(map, scrubber);
     }
-    manifest.optional.extend(from.map(|id| (FROM.to_owned(), id)));
+    if let Some(id) = from {
+        manifest.optional.insert(FROM, id);
+    }
     if let Some(quota) = quota {
         for text in [&mut quota.source].into_iter().chain(&mut quota.account_class) {
             *text = scrubber.text(text);
@@ -162,13 +165,13 @@ fn beside(closing: &mut Closing, scrubber: &mut Scrubber) {
                 *text = scrubber.text(text);
             }
         }
-        scrub_map(&mut quota.extra, scrubber);
+        scrub_extra(&mut quota.extra, scrubber);
     }
     if let Some(discovery) = discovery {
         for text in discovery.models.iter_mut().chain(&mut discovery.reasoning_levels) {
             *text = scrubber.text(text);
         }
-        scrub_map(&mut discovery.extra, scrubber);
+        scrub_extra(&mut discovery.extra, scrubber);
     }
 }
 
@@ -224,12 +227,12 @@ fn stored(report: &Report, before: &ScrubReport) -> ScrubReport {
     let was_kept = |what: &String| before.rules.is_empty() || before.kept.contains(what);
     let kept = PACKS.iter().filter(|p| !used(p.0)).map(|p| format!("{} ({})", p.2, p.0));
     out.kept = kept.filter(was_kept).collect();
-    let masked = before.extra.get("masked_bytes").and_then(serde_json::Value::as_u64).unwrap_or(0);
-    out.extra.insert("masked_bytes".into(), (masked + report.masked_bytes).into());
+    let masked = before.extra.get("masked_bytes").and_then(|n| n.as_u64()).unwrap_or(0);
+    out.extra.insert("masked_bytes", masked + report.masked_bytes);
     out.extra.remove("left");
     if !report.is_clean() {
         let left = json!({"residue": report.residue, "unseen_payloads": report.unseen_payloads});
-        out.extra.insert("left".into(), left);
+        out.extra.insert("left", JsonValue::of(&left));
     }
     out
 }

@@ -11,6 +11,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 use tapdeck_core::scrub::Rules;
 use tapdeck_core::{Author, Entry, Event, Exit, Lag, Stamp, Time, WallTime, WinSize};
+use tapdeck_tape::JsonValue;
 use tapdeck_tape::cassette::{Cassette, Closing, Files, Input, Manifest, Recording, names, signal_name};
 
 use super::{CassetteFolder, CommitError, FailedRun};
@@ -124,20 +125,19 @@ impl Work {
             Event::Snapshot { id, label } => {
                 let anchor = rec.output_bytes();
                 let label = label.to_string();
-                rec.service(
-                    at,
-                    json!({"type": "tapdeck.snapshot", "id": id, "anchor_byte": anchor, "label": label}),
-                );
+                let body =
+                    json!({"type": "tapdeck.snapshot", "id": id, "anchor_byte": anchor, "label": label});
+                rec.service(at, JsonValue::of(&body));
             }
             Event::Holder(change) => {
                 let name = |n: &Option<Arc<str>>| n.as_deref().map(str::to_owned);
                 let body =
                     json!({"type": "tapdeck.driver", "from": name(&change.from), "to": name(&change.to)});
-                rec.service(at, body);
+                rec.service(at, JsonValue::of(&body));
             }
-            Event::Suspended => rec.service(at, json!({"type": "tapdeck.suspended"})),
-            Event::Resumed => rec.service(at, json!({"type": "tapdeck.resumed"})),
-            Event::Wait => rec.service(at, json!({"type": "tapdeck.wait"})),
+            Event::Suspended => rec.service(at, typed("tapdeck.suspended")),
+            Event::Resumed => rec.service(at, typed("tapdeck.resumed")),
+            Event::Wait => rec.service(at, typed("tapdeck.wait")),
             Event::Exit(exit) => self.exit = Some(exit),
             _ => {}
         }
@@ -186,9 +186,15 @@ impl Tap for Work {
 }
 
 /// A service event as it was given; what is no JSON is kept as text and says so.
-fn parse_payload(text: &str) -> Value {
-    serde_json::from_str(text)
-        .unwrap_or_else(|e| json!({"type": "tapdeck.malformed_event", "text": text, "why": e.to_string()}))
+fn parse_payload(text: &str) -> JsonValue {
+    let value: Value = serde_json::from_str(text)
+        .unwrap_or_else(|e| json!({"type": "tapdeck.malformed_event", "text": text, "why": e.to_string()}));
+    JsonValue::of(&value)
+}
+
+/// A service event that says nothing but its type.
+fn typed(kind: &str) -> JsonValue {
+    JsonValue::of(&json!({ "type": kind }))
 }
 
 impl Recorded {

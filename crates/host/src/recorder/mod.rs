@@ -310,7 +310,7 @@ impl Recorder {
         }
         meta.extra.remove("ipc");
         if let Some(ipc) = &options.ipc {
-            meta.extra.insert("ipc".into(), ipc.as_str().into());
+            meta.extra.insert("ipc", ipc.as_str());
         }
         // Snapshots are announced to one recording of a session, the first.
         if !log.is_recorded() {

@@ -48,9 +48,9 @@ impl Packing {
     pub(super) fn commit(self) -> Result<u64, ConvertError> {
         let Self { mut folder, recording, taken, mut closing } = self;
         closing.outcome.exit = taken.exit;
-        closing.outcome.metadata.insert("ended".into(), "converted".into());
+        closing.outcome.metadata.insert("ended", "converted");
         if taken.lost > 0 {
-            closing.outcome.metadata.insert("lost_bytes".into(), taken.lost.into());
+            closing.outcome.metadata.insert("lost_bytes", taken.lost);
         }
         let mut written = recording.output_bytes();
         recording.finish(taken.end, closing, |name, bytes| {
@@ -112,7 +112,7 @@ fn converted(header: &Header, now: WallTime) -> std::io::Result<Closing> {
     }
     closing.manifest.harness.name = "unknown".into();
     closing.manifest.command.workdir_policy = "unknown".into();
-    closing.manifest.optional.insert("converted".into(), true.into());
+    closing.manifest.optional.insert("converted", true);
     from_header(&mut closing, header);
     Ok(closing)
 }

@@ -187,7 +187,7 @@ pub fn repair(source: &Source, to: &Path, overwrite: bool) -> Result<Repaired, C
         if digest == Digest::Differs {
             // The new digest is the copy's. It must not hide that the original differs from its
             // digest.
-            copy.extra.insert("repairedFromSha256Mismatch".into(), true.into());
+            copy.extra.insert("repairedFromSha256Mismatch", true);
         }
         let bytes = copy.to_bytes().map_err(read)?;
         file.write_all(&bytes).and_then(|()| file.commit()).map_err(ConvertError::write(&meta_path))?;

@@ -13,6 +13,7 @@ use tapdeck_core::check::{Claim, Timeline, Trace};
 use tapdeck_host::Clock;
 use tapdeck_host::backend::{Container, Place, PlaceError};
 use tapdeck_host::cassette::{CassetteFolder, CommitError, new_uuid, rfc3339, scrub, scrub_rules};
+use tapdeck_tape::Extra;
 use tapdeck_tape::cassette::{
     Cassette, Closing, Command, ContentDigest, Files, Harness, Manifest, Provenance, ReplayMode, Terminal,
     Timing, VERSION, names,
@@ -393,6 +394,10 @@ fn closing(loaded: &Loaded, place: Option<&str>) -> std::io::Result<Closing> {
     allowed.sort();
     allowed.dedup();
     let size = loaded.scenario.size;
+    let mut extra = Extra::default();
+    if let Some(place) = place {
+        extra.insert("place", place);
+    }
     let manifest = Manifest {
         version: VERSION,
         id: new_uuid(began)?,
@@ -420,7 +425,7 @@ fn closing(loaded: &Loaded, place: Option<&str>) -> std::io::Result<Closing> {
         provenance: Provenance::here(now),
         required_features: Vec::new(),
         optional: Default::default(),
-        extra: place.map(|place| ("place".to_owned(), place.into())).into_iter().collect(),
+        extra,
     };
     Ok(Closing::new(manifest))
 }

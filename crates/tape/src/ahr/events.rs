@@ -245,7 +245,7 @@ impl AhrWriter {
         meta.pipes = header.pipes;
         meta.set_idle_limit(header.idle_limit);
         if header.first_byte > 0 {
-            meta.extra.insert("firstByte".into(), header.first_byte.into());
+            meta.extra.insert("firstByte", header.first_byte);
         }
         let size = header.size.unwrap_or_default();
         (meta.cols, meta.rows) = (size.cols, size.rows);

@@ -3,8 +3,9 @@
 use bytes::Bytes;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use tapdeck_term::Size;
+
+use crate::JsonValue;
 
 /// One event.
 #[derive(Debug, Clone, PartialEq)]
@@ -42,7 +43,7 @@ pub enum EventKind {
     /// A picture of the screen was taken: `frames[n]` of the cassette.
     Frame(usize),
     /// Something that is not bytes happened.
-    Service(Value),
+    Service(JsonValue),
     /// The run ended.
     Final,
 }
@@ -127,10 +128,10 @@ pub(crate) struct ServiceLine {
     pub(crate) seq: u64,
     pub(crate) t_ms: u64,
     #[serde(deserialize_with = "present")]
-    pub(crate) payload: Value,
+    pub(crate) payload: JsonValue,
 }
 
 /// A value that may be `null` but must be there.
-fn present<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Value, D::Error> {
-    Value::deserialize(from)
+fn present<'de, D: serde::Deserializer<'de>>(from: D) -> Result<JsonValue, D::Error> {
+    JsonValue::deserialize(from)
 }

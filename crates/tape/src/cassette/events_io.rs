@@ -8,8 +8,8 @@ use tapdeck_core::check;
 use tapdeck_core::{Time, WallTime};
 
 use super::{Cassette, CassetteEvent, Closing, EventKind, Exit, Input, Recording};
-use crate::Result;
 use crate::event::{Event, EventReader, Field, Header, Item, Kind, Losses};
+use crate::{JsonValue, Result};
 
 /// Reads a cassette as a recording.
 #[derive(Debug)]
@@ -24,14 +24,14 @@ impl CassetteReader {
     /// Over a cassette that was accepted.
     pub fn new(cassette: Cassette) -> Self {
         let terminal = &cassette.manifest.terminal;
-        let text = |key: &str| cassette.manifest.optional.get(key).cloned();
+        let text = |key: &str| cassette.manifest.optional.get(key);
         let header = Header {
             size: Some(terminal.initial_size()),
             started: text("started_at_ns").and_then(|v| v.as_u64()).map(WallTime::from_nanos),
             command: Some(cassette.manifest.command.argv.join(" ")).filter(|c| !c.is_empty()),
             title: text("title").and_then(|v| v.as_str().map(Into::into)),
             term: terminal.term.clone(),
-            pipes: text("pipes").is_some_and(|v| v == true),
+            pipes: text("pipes").and_then(|v| v.as_bool()).unwrap_or_default(),
             ..Header::default()
         };
         let exit = cassette.outcome.exit.clone();
@@ -102,7 +102,7 @@ impl Taken {
             Kind::Input(bytes) => recording.input(at, &Input { bytes, ..Input::default() }),
             Kind::Resize(size) => recording.resize(at, size),
             Kind::Exit(exit) => self.exit = exit.into(),
-            Kind::Other { code, data: Value::String(name) } if code == "signal" => {
+            Kind::Other { code, data: JsonValue(Value::String(name)) } if code == "signal" => {
                 recording.signal(at, &name)
             }
             kind => {
@@ -131,20 +131,20 @@ pub fn from_header(closing: &mut Closing, header: &Header) {
         manifest.harness.name = name.rsplit('/').next().unwrap_or(name).to_owned();
     }
     if let Some(title) = &header.title {
-        manifest.optional.insert("title".into(), title.as_str().into());
+        manifest.optional.insert("title", title.as_str());
     }
     if header.pipes {
-        manifest.optional.insert("pipes".into(), true.into());
+        manifest.optional.insert("pipes", true);
     }
     if let Some(started) = header.started {
-        manifest.optional.insert("started_at_ns".into(), started.as_nanos().into());
+        manifest.optional.insert("started_at_ns", started.as_nanos());
     }
 }
 
 const PREFIX: &str = "tapdeck.";
 
 /// An event that has no stream of its own, as a service event.
-fn to_payload(kind: Kind) -> Value {
+fn to_payload(kind: Kind) -> JsonValue {
     let (name, mut body) = match kind {
         Kind::Marker(label) => ("marker", json!({"label": label})),
         Kind::Mark { code, val } => ("mark", json!({"code": code, "val": val})),
@@ -160,13 +160,13 @@ fn to_payload(kind: Kind) -> Value {
     if let Some(body) = body.as_object_mut() {
         body.insert("type".into(), format!("{PREFIX}{name}").into());
     }
-    body
+    JsonValue(body)
 }
 
 /// The reverse of [`to_payload`].
-fn of_payload(payload: Value) -> Kind {
+fn of_payload(payload: JsonValue) -> Kind {
     let known = || -> Option<Kind> {
-        let body: &Map<String, Value> = payload.as_object()?;
+        let body: &Map<String, Value> = payload.0.as_object()?;
         let number = |key: &str| body.get(key).and_then(Value::as_u64);
         let small = |key: &str| number(key).and_then(|n| u32::try_from(n).ok());
         let text = |key: &str| body.get(key).and_then(Value::as_str).map(str::to_owned);
@@ -177,7 +177,7 @@ fn of_payload(payload: Value) -> Kind {
                 Kind::Snapshot { id: number("id")?, anchor: number("anchor_byte")?, label: text("label")? }
             }
             "lost" => Kind::Lost(number("bytes")?),
-            "other" => Kind::Other { code: text("code")?, data: body.get("data")?.clone() },
+            "other" => Kind::Other { code: text("code")?, data: JsonValue(body.get("data")?.clone()) },
             _ => return None,
         })
     };

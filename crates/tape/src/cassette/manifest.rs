@@ -4,11 +4,12 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use tapdeck_term::Size;
 
 use super::check::{digest_hex, is_uuid};
 use super::{Refusal, names};
+use crate::{Extra, JsonValue};
 
 /// The version written, and the highest read.
 pub const VERSION: u64 = 1;
@@ -39,11 +40,11 @@ pub struct Manifest {
     #[serde(default)]
     pub required_features: Vec<String>,
     /// What a reader may ignore.
-    #[serde(default, skip_serializing_if = "Map::is_empty")]
-    pub optional: Map<String, Value>,
+    #[serde(default, skip_serializing_if = "Extra::is_empty")]
+    pub optional: Extra,
     /// Keys that this version does not know.
     #[serde(flatten)]
-    pub extra: Map<String, Value>,
+    pub extra: Extra,
 }
 
 /// Digests of the evidence, in hexadecimal.
@@ -74,7 +75,7 @@ pub struct Harness {
     pub binary_version: Option<String>,
     /// What the recording is evidence for.
     #[serde(default)]
-    pub capability: Option<Value>,
+    pub capability: Option<JsonValue>,
     /// Kind of account, never which.
     #[serde(default)]
     pub account_class: Option<String>,
@@ -120,7 +121,7 @@ pub struct Terminal {
     pub term: Option<String>,
     /// How its terminal was set up at the start.
     #[serde(default)]
-    pub pty_mode: Option<Value>,
+    pub pty_mode: Option<JsonValue>,
     /// What frames were derived with.
     pub emulator: Emulator,
 }

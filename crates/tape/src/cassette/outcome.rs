@@ -2,9 +2,9 @@
 //! redacted.
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
 use super::signal_name;
+use crate::{Extra, JsonValue};
 
 /// `final.json`: how the run ended.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -19,16 +19,16 @@ pub struct Final {
     pub duration_ms: u64,
     /// Facts about the run: `ended` (`program`, `cancelled`, `timed_out`), `leaked_processes` …
     #[serde(default)]
-    pub metadata: Map<String, Value>,
+    pub metadata: Extra,
     /// Tokens used, where the program told.
     #[serde(default)]
-    pub usage: Option<Value>,
+    pub usage: Option<JsonValue>,
     /// What it cost, where the program told.
     #[serde(default)]
-    pub cost: Option<Value>,
+    pub cost: Option<JsonValue>,
     /// What model or provider it really used.
     #[serde(default)]
-    pub routing_actual: Option<Value>,
+    pub routing_actual: Option<JsonValue>,
     /// Where the program keeps its own log, scrubbed.
     #[serde(default)]
     pub session_log_path: Option<String>,
@@ -37,7 +37,7 @@ pub struct Final {
     pub final_text: Option<String>,
     /// Keys that this version does not know.
     #[serde(flatten)]
-    pub extra: Map<String, Value>,
+    pub extra: Extra,
 }
 
 /// How the program ended; both are `null` when that is not known.
@@ -79,7 +79,7 @@ pub struct Quota {
     pub windows: Vec<QuotaWindow>,
     /// Keys that this version does not know.
     #[serde(flatten)]
-    pub extra: Map<String, Value>,
+    pub extra: Extra,
 }
 
 /// A window of a quota.
@@ -116,7 +116,7 @@ pub struct Discovery {
     pub freshness_window: Option<String>,
     /// Keys that this version does not know.
     #[serde(flatten)]
-    pub extra: Map<String, Value>,
+    pub extra: Extra,
 }
 
 /// `scrub-report.json`: what was redacted.
@@ -135,7 +135,7 @@ pub struct ScrubReport {
     pub kept: Vec<String>,
     /// Keys that this version does not know.
     #[serde(flatten)]
-    pub extra: Map<String, Value>,
+    pub extra: Extra,
 }
 
 /// How often a rule hit.

@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use serde::Serialize;
-use serde_json::Value;
 use sha2::{Digest, Sha256};
 use tapdeck_core::Time;
 use tapdeck_term::Size;
@@ -18,7 +17,7 @@ use super::{
     Discovery, Final, Frame, Input, Manifest, Model, Quota, Refusal, Resize, ScrubReport, check, digest_hex,
     names,
 };
-use crate::base64;
+use crate::{JsonValue, base64};
 
 /// The streams of a cassette, in the order of [`Recording::drain`].
 const STREAMS: [&str; 5] = [names::RAW, names::OUTPUT, names::INPUT, names::FRAMES, names::SERVICE];
@@ -150,7 +149,7 @@ impl Recording {
     }
 
     /// Something that is not bytes happened.
-    pub fn service(&mut self, at: Time, payload: Value) {
+    pub fn service(&mut self, at: Time, payload: JsonValue) {
         self.take_frame();
         let tick = self.tick(at);
         let (seq, t_ms) = self.number(tick);

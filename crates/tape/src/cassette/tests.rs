@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use proptest::prelude::*;
-use serde_json::{Value, json};
+use serde_json::json;
 use tapdeck_core::Time;
 
 use tapdeck_term::Size;
@@ -36,7 +36,7 @@ fn sample() -> Files {
     rec.output(Time::from_millis(260), b"\xff\x00file\r\n");
     rec.resize(Time::from_millis(400), Size::new(30, 6));
     rec.signal(Time::from_millis(500), "SIGINT");
-    rec.service(Time::from_millis(510), json!({"type": "note", "n": 1}));
+    rec.service(Time::from_millis(510), crate::JsonValue(json!({"type": "note", "n": 1})));
     rec.output(Time::from_millis(900), b"\x1b]0;title\x07$ ");
     rec.finish_in_memory(Time::from_millis(1_234), closing()).unwrap()
 }
@@ -69,7 +69,7 @@ fn a_cassette_reads_back() {
                 EventKind::Frame(i) => format!("frame {i}"),
                 EventKind::Resize(size) => size.to_string(),
                 EventKind::Signal { name } => name.clone(),
-                EventKind::Service(v) => v["type"].as_str().unwrap().to_owned(),
+                EventKind::Service(v) => v.0["type"].as_str().unwrap().to_owned(),
                 EventKind::Final => "final".to_owned(),
             };
             format!("{} {} {kind}", e.seq, e.t_ms)
@@ -98,7 +98,7 @@ fn a_cassette_reads_back() {
     assert_eq!((cassette.frames[3].raw_start, cassette.frames[3].raw_end), (24, 36));
     assert_eq!(cassette.frames[3].title, "title");
     assert_eq!(cassette.outcome.duration_ms, 1_234);
-    assert_eq!(cassette.manifest.extra["kept"]["future"], true);
+    assert_eq!(cassette.manifest.extra.0["kept"]["future"], true);
     assert_eq!(failed(&files), [""; 0]);
     assert!(verify(Ok(&files)).iter().all(|c| c.verdict == Verdict::Passed));
     let archive = files.to_archive("sample").unwrap();
@@ -311,7 +311,7 @@ proptest! {
                     rec.input(at, &Input { bytes: bytes.into(), ..Input::default() });
                 }
                 Step::Resize(rows, cols) => rec.resize(at, Size::new(cols, rows)),
-                Step::Service(n) => rec.service(at, Value::from(n)),
+                Step::Service(n) => rec.service(at, n.into()),
             }
         }
         let files = rec.finish_in_memory(at, closing()).unwrap();

@@ -13,7 +13,7 @@ use tapdeck_term::Size;
 use super::{halves, v1};
 use crate::event::{Event, EventReader, Header, Item, Kind, Note, known_size, seconds};
 use crate::lines::Lines;
-use crate::{Error, FilePosition, Result};
+use crate::{Error, Extra, FilePosition, JsonValue, Result};
 
 /// The newest version that can be read.
 const NEWEST: u64 = 3;
@@ -160,7 +160,7 @@ impl<R: Read> CastReader<R> {
             ("o" | "i" | "m" | "r", _) => {
                 return Err(Error::malformed(at, format!("the data of event {code:?} is not text")));
             }
-            (code, data) => Kind::Other { code: code.to_owned(), data },
+            (code, data) => Kind::Other { code: code.to_owned(), data: JsonValue(data) },
         };
         let event = Event::new(self.time, kind);
         if forward.is_none() && !self.noted_order {
@@ -271,10 +271,10 @@ impl From<HeadLine> for Header {
             term: kind.or_else(|| env.get("TERM").cloned()),
             env,
             idle_limit: head.idle_time_limit.and_then(seconds),
-            theme,
+            theme: theme.map(JsonValue),
             pipes: false,
             first_byte: 0,
-            extra,
+            extra: Extra(extra),
         }
     }
 }

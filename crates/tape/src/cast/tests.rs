@@ -51,7 +51,7 @@ fn files_of_others_are_read() {
         [0.5, \"o\", \"a\"]\n[0.5,\"r\",\"100x50\"]\n[ 1, \"x\", \"7\" ]\n[0,\"z\",{\"k\":[1]}]\n";
     let (header, events, notes) = read_all(CastReader::new(&v3[..]).unwrap());
     assert_eq!(notes, []);
-    assert_eq!(header.extra["tags"][0], "a");
+    assert_eq!(header.extra.0["tags"][0], "a");
     assert_eq!(events[1].time, Time::from_secs(1));
     assert_eq!(events[1].kind, Kind::Resize(Size::new(100, 50)));
     assert_eq!(events[2].kind, Kind::Exit(Exit::Code(7)));

@@ -4,11 +4,12 @@
 use serde_json::{Value, json};
 use tapdeck_term::{Rgb, Theme};
 
+use crate::JsonValue;
 use crate::event::Header;
 
 /// The theme that a recording carries. `None` if it has none, or one that cannot be read.
 pub fn theme_of(header: &Header) -> Option<Theme> {
-    let theme = header.theme.as_ref()?;
+    let theme = &header.theme.as_ref()?.0;
     let text = |key: &str| theme.get(key).and_then(Value::as_str);
     let colour = |key: &str| text(key)?.parse::<Rgb>().ok();
     let palette: Vec<Rgb> =
@@ -24,13 +25,13 @@ pub fn theme_of(header: &Header) -> Option<Theme> {
 }
 
 /// A theme as the header of an asciicast has it. The cursor has no place there.
-pub fn theme_value(theme: &Theme) -> Value {
+pub fn theme_value(theme: &Theme) -> JsonValue {
     let palette: Vec<String> = theme.ansi.iter().map(Rgb::to_string).collect();
-    json!({
+    JsonValue(json!({
         "fg": theme.foreground.to_string(),
         "bg": theme.background.to_string(),
         "palette": palette.join(":"),
-    })
+    }))
 }
 
 #[cfg(test)]
@@ -39,13 +40,14 @@ mod tests {
 
     #[test]
     fn themes_are_read_as_they_are_written_and_others_are_passed_over() {
-        let read = |theme: Value| theme_of(&Header { theme: Some(theme), ..Header::default() });
+        let read = |theme: JsonValue| theme_of(&Header { theme: Some(theme), ..Header::default() });
         for (name, theme) in Theme::BUILT_IN {
             let found = read(theme_value(theme)).expect(name);
             assert_eq!(Theme { cursor: theme.cursor, ..found }, *theme, "{name}");
         }
         let eight = "#000000:#000001:#000002:#000003:#000004:#000005:#000006:#000007";
-        let found = read(json!({"fg": "#010101", "bg": "#020202", "palette": eight})).expect("8 colours");
+        let found =
+            read(JsonValue(json!({"fg": "#010101", "bg": "#020202", "palette": eight}))).expect("8 colours");
         assert_eq!(found.ansi[12], Rgb(0, 0, 4));
         for wrong in [
             json!(null),
@@ -56,7 +58,7 @@ mod tests {
             json!({"fg": "#fff", "bg": "#020202", "palette": eight}),
             json!({"fg": "url(x)", "bg": "#020202", "palette": eight}),
         ] {
-            assert_eq!(read(wrong.clone()), None, "{wrong}");
+            assert_eq!(read(JsonValue(wrong.clone())), None, "{wrong}");
         }
     }
 }

@@ -78,7 +78,7 @@ impl EventWriter for CastWriter {
         self.losses.drop_fields(header, &carried);
         let mut head = Map::new();
         let Size { cols, rows } = header.size.unwrap_or_default();
-        let mut extra = header.extra.clone();
+        let mut extra = header.extra.0.clone();
         let mut term = match extra.remove("term") {
             Some(Value::Object(term)) => term,
             _ => Map::new(),
@@ -89,7 +89,7 @@ impl EventWriter for CastWriter {
                 head.insert("width".into(), cols.into());
                 head.insert("height".into(), rows.into());
                 if let Some(theme) = &header.theme {
-                    head.insert("theme".into(), theme.clone());
+                    head.insert("theme".into(), theme.0.clone());
                 }
                 if let Some(kind) = &header.term {
                     env.entry("TERM".into()).or_insert_with(|| kind.clone());
@@ -102,7 +102,7 @@ impl EventWriter for CastWriter {
                     term.insert("type".into(), kind.as_str().into());
                 }
                 if let Some(theme) = &header.theme {
-                    term.insert("theme".into(), theme.clone());
+                    term.insert("theme".into(), theme.0.clone());
                 }
                 head.insert("term".into(), Value::Object(term));
             }
@@ -156,7 +156,7 @@ impl EventWriter for CastWriter {
                 self.losses.add(Loss::Signal, 0);
                 self.line(us, "x", &(128 + number).to_string().into(), out);
             }
-            Kind::Other { code, data } => self.line(us, code, data, out),
+            Kind::Other { code, data } => self.line(us, code, &data.0, out),
             Kind::Mark { .. } | Kind::Lost(_) => self.losses.drop_event(&event.kind),
         }
     }

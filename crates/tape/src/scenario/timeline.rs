@@ -1,10 +1,11 @@
 //! Between cassettes and the timelines that checks look at.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tapdeck_core::Time;
 use tapdeck_core::check::{Cause, End, Input, Json, Moment, Pos, Timeline, What, signal_name, signal_number};
 
 use crate::cassette::{self, Cassette, Closing, EventKind, Files, Paste, Recording, Refusal, names};
+use crate::{Extra, JsonValue};
 
 /// The type of the service events that give a moment its name; it is that of the markers of other
 /// formats.
@@ -26,9 +27,9 @@ pub fn timeline(cassette: &Cassette) -> Timeline {
             EventKind::Signal { name } => {
                 What::Signal(signal_number(name).map_or_else(|| name.clone(), signal_name))
             }
-            EventKind::Service(value) => match mark_of(value) {
+            EventKind::Service(value) => match mark_of(&value.0) {
                 Some(name) => What::Mark(name.into()),
-                None => What::Service(from_json(value)),
+                None => What::Service(from_json(&value.0)),
             },
             _ => return None,
         };
@@ -36,14 +37,14 @@ pub fn timeline(cassette: &Cassette) -> Timeline {
     });
     let outcome = &cassette.outcome;
     let fact = |name: &str| outcome.metadata.get(name);
-    let cause = match fact("ended").and_then(Value::as_str) {
+    let cause = match fact("ended").as_ref().and_then(JsonValue::as_str) {
         Some("timed_out" | "timeout") => Cause::Timeout,
         Some("cancelled") => Cause::Cancelled,
         _ => Cause::Program,
     };
     let signal = outcome.exit.signal.as_deref().and_then(signal_number);
     let exit = outcome.exit.code.map(tapdeck_core::Exit::Code).or(signal.map(tapdeck_core::Exit::Signal));
-    let leaked = fact("leaked_processes").and_then(Value::as_u64).and_then(|n| u32::try_from(n).ok());
+    let leaked = fact("leaked_processes").and_then(|n| n.as_u64()).and_then(|n| u32::try_from(n).ok());
     Timeline {
         size: terminal.initial_size(),
         moments: moments.collect(),
@@ -51,7 +52,7 @@ pub fn timeline(cassette: &Cassette) -> Timeline {
             at: Pos { time: Time::from_millis(outcome.t_ms), seq: outcome.seq },
             exit,
             cause,
-            eof: fact("eof").and_then(Value::as_bool),
+            eof: fact("eof").and_then(|eof| eof.as_bool()),
             leaked,
         },
         beside: beside(cassette),
@@ -74,22 +75,20 @@ fn beside(cassette: &Cassette) -> Vec<(&'static str, Json)> {
     all
 }
 
-/// The facts about a session's end that go into `final.json`.
-pub(crate) fn metadata(end: &End) -> Map<String, Value> {
+/// Adds the facts about a session's end that go into `final.json`.
+pub(crate) fn add_metadata(end: &End, facts: &mut Extra) {
     let ended = match end.cause {
         Cause::Program => "program",
         Cause::Timeout => "timed_out",
         Cause::Cancelled => "cancelled",
     };
-    let mut facts = Map::new();
-    facts.insert("ended".into(), ended.into());
+    facts.insert("ended", ended);
     if let Some(eof) = end.eof {
-        facts.insert("eof".into(), eof.into());
+        facts.insert("eof", eof);
     }
     if let Some(leaked) = end.leaked {
-        facts.insert("leaked_processes".into(), leaked.into());
+        facts.insert("leaked_processes", leaked);
     }
-    facts
 }
 
 /// The files of a cassette with this timeline in it. `closing` says the rest; its outcome's exit
@@ -113,14 +112,16 @@ pub fn record(timeline: &Timeline, resolution_ms: u64, mut closing: Closing) -> 
             }
             What::Resize(size) => recording.resize(at, *size),
             What::Signal(name) => recording.signal(at, &format!("SIG{name}")),
-            What::Service(value) => recording.service(at, to_json(value)),
-            What::Mark(name) => recording.service(at, json!({ "type": MARK, "label": &**name })),
+            What::Service(value) => recording.service(at, JsonValue(to_json(value))),
+            What::Mark(name) => {
+                recording.service(at, JsonValue(json!({ "type": MARK, "label": &**name })));
+            }
             _ => {}
         }
     }
     let end = &timeline.end;
     closing.outcome.exit = end.exit.map(Into::into).unwrap_or_default();
-    closing.outcome.metadata.extend(metadata(end));
+    add_metadata(end, &mut closing.outcome.metadata);
     recording.finish_in_memory(end.at.time, closing)
 }
 

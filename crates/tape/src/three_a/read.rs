@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::io::Read;
 
 use bytes::Bytes;
-use serde_json::Value;
 use tapdeck_core::Time;
 
 use crate::event::{Event, EventReader, Header, Item, Kind, Note, clamp_size};
@@ -50,7 +49,7 @@ impl ThreeAReader {
         let (events, size) = art.events();
         let mut header =
             Header { title: art.title, size: Some(clamp_size(size.0, size.1)), ..Header::default() };
-        header.extra.insert("loop".to_owned(), Value::Bool(art.looped));
+        header.extra.insert("loop", art.looped);
         Ok(Self { header, notes: art.notes, frames: events.into_iter(), done: 0 })
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use serde_json::{Value, json};
+use serde_json::json;
 use tapdeck::convert::begin_manifest;
 use tapdeck_core::scrub::Rules;
 use tapdeck_core::{Exit, WallTime};
@@ -18,6 +18,7 @@ use tapdeck_host::cassette::{
     check_command, diagnostics_folder, find_program, rfc3339, scrub_rules,
 };
 use tapdeck_host::{Clock, Ended, Launch, LaunchError, Outcome, state_folder};
+use tapdeck_tape::JsonValue;
 use tapdeck_tape::cassette::{self, Closing, Manifest, digest_hex, signal_name};
 
 use crate::ending::{Ending, Kind, print_json_beside, say};
@@ -192,7 +193,7 @@ fn record(args: &RecordArgs) -> Result {
     let m = &mut closing.manifest;
     m.harness.captured_at = rfc3339(started);
     m.provenance.recorded_at = rfc3339(started);
-    m.optional.insert("started_at_ns".into(), started.as_nanos().into());
+    m.optional.insert("started_at_ns", started.as_nanos());
     if let Some(why) = args.verdict(&recorded, &outcome) {
         return args.fail(recorded, clock, &why, Some(&outcome), closing);
     }
@@ -275,7 +276,7 @@ impl RecordArgs {
         let digest = full.map(|full| digest_hex(full.to_string_lossy().as_bytes()));
         m.harness.binary_path_digest_sha256 = digest;
         m.harness.binary_version = version;
-        m.harness.capability = self.capability.clone().map(Value::from);
+        m.harness.capability = self.capability.clone().map(JsonValue::from);
         m.harness.account_class.clone_from(&self.account_class);
         m.harness.freshness_window.clone_from(&self.freshness);
         m.command.argv = argv;
@@ -288,7 +289,8 @@ impl RecordArgs {
             ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(|n| environment.get(n)).filter(|l| !l.is_empty());
         let shown = !launch.headless && std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
         let echo = launch.headless || std::io::stdin().is_terminal();
-        m.terminal.pty_mode = Some(json!({"settings": if shown { "user" } else { "system" }, "echo": echo}));
+        m.terminal.pty_mode =
+            Some(JsonValue::of(&json!({"settings": if shown { "user" } else { "system" }, "echo": echo})));
         m.provenance.contract_version.clone_from(&self.contract_version);
         closing.scrub_report.environment_removed = environment.removed();
         Ok(closing)
@@ -386,7 +388,7 @@ fn ending(outcome: &Outcome, recorded: &Recorded) -> cassette::Final {
         _ => "cancelled",
     };
     let mut last = cassette::Final { exit: outcome.exit.into(), ..cassette::Final::default() };
-    last.metadata.insert("ended".into(), ended.into());
-    last.metadata.insert("leaked_processes".into(), outcome.survivors.into());
+    last.metadata.insert("ended", ended);
+    last.metadata.insert("leaked_processes", outcome.survivors);
     last
 }

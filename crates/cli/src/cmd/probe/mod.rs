@@ -207,7 +207,7 @@ impl ProbeArgs {
         m.terminal.locale = probed.environment.get("LANG");
         closing.scrub_report.environment_removed = probed.environment.removed();
         closing.outcome.exit = recorded.exit().map(Into::into).unwrap_or_default();
-        closing.outcome.metadata.insert("ended".into(), "probe".into());
+        closing.outcome.metadata.insert("ended", "probe");
         let at = rfc3339(probed.captured);
         match self.what.is_quota() {
             true => closing.quota = Some(quota(agent, flow, probed.status, &probed.facts, &at)),

@@ -123,7 +123,7 @@ impl NativeTap {
     pub(super) fn begin_late(&mut self, from: Offset, at: WallTime, size: WinSize) {
         self.builder = BlockBuilder::new(self.base_off + from.0);
         self.size = size;
-        self.meta.extra.insert("firstByte".into(), from.0.into());
+        self.meta.extra.insert("firstByte", from.0);
         let size = size.or_default();
         self.push(Record::resize(at.as_nanos(), size.into()));
     }
