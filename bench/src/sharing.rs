@@ -50,7 +50,7 @@ impl<'a> Session<'a> {
 
     fn bus(&self) -> Result<Bus> {
         let mut bus = Bus::connect(&Address::Unix(self.socket()))?;
-        bus.hello(&Hello { role: Role::Bot, name: "bench", token: None }, LIMIT)?;
+        bus.hello(&Hello::new(Role::Bot, "bench"), LIMIT)?;
         Ok(bus)
     }
 }
@@ -172,7 +172,7 @@ fn attach(folder: &Path) -> Result<(f64, f64)> {
 /// was sent.
 fn attach_once(session: &Session) -> Result<(f64, Vec<u8>)> {
     let start = Instant::now();
-    let request = Attach { name: "bench", read_only: true, ..Attach::default() };
+    let request = Attach::new("bench").read_only(true);
     let (mut attachment, _) = Attachment::open(&Address::Unix(session.socket()), &request)?;
     let mut dump = Vec::new();
     'all: loop {

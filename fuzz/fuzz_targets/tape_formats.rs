@@ -24,7 +24,7 @@ fn reader(format: Format, zst: bool, data: &[u8]) -> Option<Box<dyn EventReader 
         Format::Typescript => data.split_at(data.len() / 2),
         _ => (&[][..], data),
     };
-    let beside = Beside { timing: Some(Box::new(timing)), ..Beside::default() };
+    let beside = Beside::default().timing(timing);
     open(Container { format, zst }, data, beside).ok()
 }
 

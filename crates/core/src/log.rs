@@ -88,6 +88,7 @@ impl Entry {
 
 /// How much the log keeps.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct LogLimits {
     /// Weight that is kept for late and slow readers when no reader holds more.
     pub keep: usize,
@@ -97,7 +98,29 @@ pub struct LogLimits {
 
 impl Default for LogLimits {
     fn default() -> Self {
-        Self { keep: 1 << 20, cap: 32 << 20 }
+        Self::new(1 << 20, 32 << 20)
+    }
+}
+
+impl LogLimits {
+    /// Keeps this weight for late and slow readers, and lets lossless readers hold back that
+    /// weight.
+    pub const fn new(keep: usize, cap: usize) -> Self {
+        Self { keep, cap }
+    }
+
+    /// Sets the weight that is kept for late and slow readers; 1 MiB by default.
+    #[must_use]
+    pub fn keep(mut self, keep: usize) -> Self {
+        self.keep = keep;
+        self
+    }
+
+    /// Sets the weight up to which a lossless reader may hold entries back; 32 MiB by default.
+    #[must_use]
+    pub fn cap(mut self, cap: usize) -> Self {
+        self.cap = cap;
+        self
     }
 }
 

@@ -239,7 +239,7 @@ impl Launch {
         let clock = self.clock.unwrap_or_else(Clock::start);
         let user_size = user.as_ref().and_then(UserSide::size);
         let mut size = self.size.or(user_size).unwrap_or(WinSize::cells(80, 24));
-        let limits = LogLimits { keep: self.ring, ..LogLimits::default() };
+        let limits = LogLimits::default().keep(self.ring);
         let log = SharedLog::new(limits);
         let mut backend = match &signals {
             Some(signals) => backend(inherited, user.as_ref(), size, &mut TerminalPrompter::new(signals))?,
@@ -251,14 +251,12 @@ impl Launch {
             backend.resize(now).map_err(LaunchError::Setup)?;
             size = now;
         }
-        let config = Config {
-            size,
-            timeout: self.timeout,
-            kill_after: self.kill_after,
-            log: limits,
-            no_input: self.no_input,
-            ..Config::default()
-        };
+        let config = Config::default()
+            .size(size)
+            .timeout(self.timeout)
+            .kill_after(self.kill_after)
+            .log(limits)
+            .no_input(self.no_input);
         if backend.bare_lines() {
             log.set_pipes();
         }

@@ -18,7 +18,7 @@
 //! let program = LocalPty::spawn(&command, InheritedSignals::of_login(), &setup)?;
 //! let (clock, log) = (Clock::start(), SharedLog::new(LogLimits::default()));
 //! log.append(Event::Resize(size), clock.now());
-//! let driver = Driver::new(program, clock, Config { size, ..Config::default() }, log.clone())?;
+//! let driver = Driver::new(program, clock, Config::default().size(size), log.clone())?;
 //! let (handle, glass) = (driver.handle(), driver.glass());
 //! let session = std::thread::spawn(move || driver.run());
 //!

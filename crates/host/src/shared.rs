@@ -441,7 +441,7 @@ mod tests {
     /// A caller must not wait for ever for an entry that the recorder never saw.
     #[test]
     fn what_the_recorder_lost_is_answered() {
-        let log = SharedLog::new(LogLimits { keep: 1000, cap: 1000 });
+        let log = SharedLog::new(LogLimits::new(1000, 1000));
         let reader = log.reader_from_start(ReaderKind::Lossless);
         log.set_recorder(reader);
         let (tx, lost) = channel();

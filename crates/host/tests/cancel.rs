@@ -38,7 +38,7 @@ fn a_thousand_runs_cancelled_at_random_moments_leave_nothing() {
         let log = SharedLog::new(LogLimits::default());
         log.append(Event::Resize(WinSize::cells(80, 24)), clock.now());
         let quick = Duration::from_millis(20);
-        let config = Config { hang_up_after: quick, kill_after: quick, ..Config::default() };
+        let config = Config::default().hang_up_after(quick).kill_after(quick);
         let driver = Driver::new(backend, clock, config, log).expect("a driver");
         let handle = driver.handle();
         let wait = Duration::from_micros(i.wrapping_mul(2_654_435_761) % 4_000);

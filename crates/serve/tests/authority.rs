@@ -161,7 +161,7 @@ impl Served {
         let program = LocalPty::spawn(&CommandSpec::new(["cat"]), InheritedSignals::of_login(), &setup);
         let (clock, log) = (Clock::start(), SharedLog::new(LogLimits::default()));
         log.append(Event::Resize(size), clock.now());
-        let config = Config { size, ..Config::default() };
+        let config = Config::default().size(size);
         let driver = Driver::new(program.expect("cat"), clock, config, log.clone()).expect("a driver");
         let (handle, glass) = (driver.handle(), driver.glass());
         std::thread::spawn(move || driver.run());
@@ -172,7 +172,7 @@ impl Served {
         ];
         let session =
             Session { handle: handle.clone(), log, glass, clock, size, has_terminal: true, pid: None };
-        let live = Live::start(session, LiveOptions { doors, ..LiveOptions::default() }).expect("served");
+        let live = Live::start(session, LiveOptions::default().doors(doors)).expect("served");
         Self { _live: live, handle, folder }
     }
 
@@ -555,17 +555,11 @@ fn the_page_keeps_to_the_table() {
     let folder = private_folder();
     let (tokens, mut made) = tokens(folder.path().join("tokens.json"));
     made.push(("wrong".into(), Authority::none()));
-    let site = Site::new(SiteOptions {
-        hosts: vec!["localhost:1".into()],
-        names: Vec::new(),
-        secure: false,
-        check: Box::new(move |secret| Some(tokens.find(secret, WallTime::ZERO)?.authority())),
-        recordings: None,
-        start: Some(Box::new(|_| Err("nothing starts here".into()))),
-        players: Vec::new(),
-        themes: Default::default(),
-        tty: None,
-    });
+    let site = Site::new(
+        SiteOptions::new(move |secret: &str| Some(tokens.find(secret, WallTime::ZERO)?.authority()))
+            .hosts(vec!["localhost:1".into()])
+            .start(|_| Err("nothing starts here".into())),
+    );
     let post = |method: &str, path: &str, token: &str, body: &str| {
         let request = format!(
             "{method} {path} HTTP/1.1\r\nHost: localhost:1\r\nAuthorization: Bearer {token}\r\n\
@@ -642,7 +636,7 @@ impl russh::client::Handler for AnyHost {
 async fn granted_by_ssh(options: &str) -> Option<Authority> {
     use russh::keys::{Algorithm, PrivateKey, PrivateKeyWithHashAlg, key::safe_rng};
     use std::sync::{Arc, Mutex};
-    use tapdeck_serve::ssh_door::{Request, SshDoor, host_key, listen};
+    use tapdeck_serve::ssh_door::{Denied, Request, SshDoor, host_key, listen};
 
     let folder = private_folder();
     let key = PrivateKey::random(&mut safe_rng(), Algorithm::Ed25519).expect("a key");
@@ -651,15 +645,15 @@ async fn granted_by_ssh(options: &str) -> Option<Authority> {
     std::fs::write(&list, format!("{options} {public}\n")).expect("written");
     let asked: Arc<Mutex<Option<Request>>> = Arc::default();
     let asks = asked.clone();
-    let door = SshDoor {
-        authorized_keys: list,
-        host_key: host_key(&folder.path().join("host_key")).expect("a key"),
-        dispatch: Box::new(move |request: &Request| {
+    let door = SshDoor::new(
+        list,
+        host_key(&folder.path().join("host_key")).expect("a key"),
+        InheritedSignals::of_login(),
+        move |request: &Request| {
             *asks.lock().expect("no panic") = Some(request.clone());
-            Err(("nothing is shown here".to_owned(), 7))
-        }),
-        signals: InheritedSignals::of_login(),
-    };
+            Err(Denied::new("nothing is shown here", 7))
+        },
+    );
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listen(door, listener).expect("it listens");
     let mut client = russh::client::connect(Arc::default(), address, AnyHost).await.expect("connected");

@@ -48,7 +48,7 @@ fn screen(title: &str) -> String {
 }
 
 fn hello(bus: &mut Bus) {
-    bus.hello(&Hello { role: Role::Bot, name: "me", token: None }, PATIENCE).expect("welcome");
+    bus.hello(&Hello::new(Role::Bot, "me"), PATIENCE).expect("welcome");
 }
 
 /// A pushed frame was taken for the answer, and so was the refusal of something sent before.

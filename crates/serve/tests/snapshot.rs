@@ -143,7 +143,7 @@ fn a_request_cut_at_any_byte_harms_no_client() {
 #[test]
 fn slow_clients_lose_their_place_and_hold_up_no_other() {
     let place = Place::new();
-    let limits = Limits { frame: Duration::from_millis(300), ..Limits::default() };
+    let limits = Limits::default().frame(Duration::from_millis(300));
     let _server = place.serve(limits);
     let start = Instant::now();
     let mut slow = place.connect();
@@ -176,7 +176,7 @@ fn slow_clients_lose_their_place_and_hold_up_no_other() {
 fn silent_clients_make_room() {
     let place = Place::new();
     let patience = Duration::from_millis(100);
-    let _server = place.serve(Limits { clients: 4, patience, ..Limits::default() });
+    let _server = place.serve(Limits::default().clients(4).patience(patience));
     let mut silent: Vec<UnixStream> = (0..40).map(|_| place.connect()).collect();
     silent.iter_mut().step_by(2).for_each(|s| s.write_all(&[1]).expect("sent"));
     ask(&place.address(), &snapshot(1, "x"), PATIENCE).expect("served in the end");
@@ -185,7 +185,7 @@ fn silent_clients_make_room() {
 #[test]
 fn more_clients_than_places_are_all_served() {
     let place = Place::new();
-    let _server = place.serve(Limits { clients: 8, ..Limits::default() });
+    let _server = place.serve(Limits::default().clients(8));
     let address = place.address();
     let threads: Vec<_> = (0..200)
         .map(|id| {

@@ -218,15 +218,14 @@ impl Doors {
         let entry = Entry { listing: listing.clone(), name: self.name, registered: None };
         let entry = Arc::new(Mutex::new(entry));
         let admin = Office { late: late.clone(), folder: self.folder.clone(), entry: Arc::clone(&entry) };
-        let options = LiveOptions {
-            about: about(listing),
-            recording: listing.recording.clone(),
-            doors: self.doors,
-            linger: self.options.linger,
-            turns: self.options.turns,
-            on_state: self.options.on_state,
-            admin: Some(Box::new(admin)),
-        };
+        let options = LiveOptions::default()
+            .about(about(listing))
+            .recording(listing.recording.clone())
+            .doors(self.doors)
+            .linger(self.options.linger)
+            .turns(self.options.turns)
+            .on_state(self.options.on_state)
+            .admin(Box::new(admin));
         let live = Live::start(session, options)?;
         // A client may have renamed the session already.
         let mut listed = lock(&entry);

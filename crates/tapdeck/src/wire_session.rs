@@ -67,14 +67,11 @@ enum Order {
 impl WireSession {
     /// Joins a session that the server at this address knows.
     pub(crate) fn dial(address: &str, credentials: &Credentials, which: &str) -> Result<Self> {
-        let attach = Attach {
-            name: NAME,
-            token: credentials.secret(),
-            session: Some(which),
+        let attach = Attach::new(NAME)
+            .token(credentials.secret())
+            .session(which)
             // Typing claims the stick where it is free.
-            watch: true,
-            ..Attach::default()
-        };
+            .watch(true);
         let (attachment, opened) = Attachment::over(credentials.dial(address)?, &attach)?;
         let failed = || Error::io("cannot watch the session");
         let (woken, wake) = pipe().map_err(failed())?;

@@ -240,6 +240,7 @@ fn is_ttyrec(head: &[u8], usec_below: u32) -> bool {
 
 /// What a reader needs beside the file itself.
 #[derive(Default)]
+#[non_exhaustive]
 pub struct Beside<'a> {
     /// The sidecar of a native recording.
     pub meta: Option<Meta>,
@@ -249,6 +250,36 @@ pub struct Beside<'a> {
     pub timing: Option<Box<dyn Read + Send + 'a>>,
     /// Speed at which DOS art is to appear.
     pub baud: Option<u32>,
+}
+
+impl<'a> Beside<'a> {
+    /// Gives the sidecar of a native recording.
+    #[must_use]
+    pub fn meta(mut self, meta: impl Into<Option<Meta>>) -> Self {
+        self.meta = meta.into();
+        self
+    }
+
+    /// Gives the labels of its markers.
+    #[must_use]
+    pub fn labels(mut self, labels: BTreeMap<u32, String>) -> Self {
+        self.labels = labels;
+        self
+    }
+
+    /// Gives the timing file of a typescript.
+    #[must_use]
+    pub fn timing(mut self, timing: impl Read + Send + 'a) -> Self {
+        self.timing = Some(Box::new(timing));
+        self
+    }
+
+    /// Sets the speed at which DOS art is to appear.
+    #[must_use]
+    pub fn baud(mut self, baud: impl Into<Option<u32>>) -> Self {
+        self.baud = baud.into();
+        self
+    }
 }
 
 impl fmt::Debug for Beside<'_> {

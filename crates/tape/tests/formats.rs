@@ -57,7 +57,7 @@ fn session(outputs: &[&[u8]]) -> Session {
 
 fn reader_of(format: Format, parts: &Parts) -> Box<dyn EventReader + '_> {
     let container = Container { format, zst: false };
-    let beside = Beside { timing: Some(Box::new(&parts.timing[..])), ..Beside::default() };
+    let beside = Beside::default().timing(&parts.timing[..]);
     open(container, &parts.main[..], beside).unwrap()
 }
 
@@ -181,7 +181,7 @@ fn ten_thousand_corruptions_neither_panic_nor_hang() {
                 break;
             }
         }
-        let beside = Beside { timing: Some(Box::new(&broken.timing[..])), ..Beside::default() };
+        let beside = Beside::default().timing(&broken.timing[..]);
         let container = Container { format: *format, zst: false };
         let Ok(mut reader) = open(container, &broken.main[..], beside) else { continue };
         let mut last = Time::ZERO;

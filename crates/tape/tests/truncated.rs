@@ -27,7 +27,7 @@ impl Got {
 }
 
 fn read(container: Container, main: &[u8], timing: &[u8]) -> Got {
-    let beside = Beside { timing: Some(Box::new(timing)), ..Beside::default() };
+    let beside = Beside::default().timing(timing);
     let Ok(mut reader) = open(container, main, beside) else {
         return Got { events: Vec::new(), spoke: true };
     };

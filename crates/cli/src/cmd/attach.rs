@@ -65,13 +65,8 @@ pub(crate) fn run(args: &AttachArgs) -> Result {
     let keys = keys_to_leave_with(args.detach_keys.as_deref())?;
     let listing = find(args.which.session.as_deref())?;
     not_within(&listing)?;
-    let wish = Attach {
-        name: "attach",
-        token: Some(&listing.human_token),
-        read_only: args.read_only,
-        takeover: args.takeover,
-        ..Attach::default()
-    };
+    let wish =
+        Attach::new("attach").token(&*listing.human_token).read_only(args.read_only).takeover(args.takeover);
     let name = listing.name.as_deref().unwrap_or(&listing.id);
     let reattach = format!("tapdeck attach {name}");
     let from = Target { id: name, reattach: &reattach, is_remote: false };
@@ -99,7 +94,7 @@ pub(crate) fn show(
     let keyboard = Keyboard::take()?;
     let size = keyboard.screen_size().filter(|_| keyboard.is_there());
     let Target { id, reattach, is_remote } = *from;
-    let request = Attach { read_only: wish.read_only || !keyboard.is_there(), size, ..wish.clone() };
+    let request = wish.clone().read_only(wish.read_only || !keyboard.is_there()).size(size);
     let (attachment, opened) = open(&request)?;
     if !keyboard.is_there() && !wish.read_only {
         let reach = if is_remote { String::new() } else { format!("; tapdeck type and send reach {id}") };

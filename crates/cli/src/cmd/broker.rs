@@ -38,7 +38,7 @@ pub(crate) struct BrokerArgs {
 }
 
 pub(crate) fn run(args: &BrokerArgs) -> Result {
-    let limits = Limits { ring: args.ring as usize, turn: args.turn_bytes as usize };
+    let limits = Limits::default().ring(args.ring as usize).turn(args.turn_bytes as usize);
     let cannot = |e: std::io::Error| match e.kind() {
         std::io::ErrorKind::AddrInUse => Failure::check("a broker is running already"),
         _ => Failure::io(format!("the broker cannot start: {e}")),

@@ -217,8 +217,7 @@ impl ConnectArgs {
     }
 
     fn dial(&self, token: Option<&str>, prompter: &mut dyn Prompter) -> Result<Conn, Failure> {
-        let trust =
-            Trust { fingerprint: self.fingerprint.clone(), ca: self.ca.clone(), ..Trust::by_acquaintance() };
+        let trust = Trust::by_acquaintance().fingerprint(self.fingerprint.clone()).ca(self.ca.clone());
         let dialled = dial(&self.address, &trust, token, || prompter.cancelled().is_some())?;
         if let Some(note) = dialled.note {
             say(note);
@@ -242,14 +241,11 @@ fn detach(args: &ConnectArgs) -> Result {
 fn join(args: &ConnectArgs, session: &str) -> Result {
     let keys = attach::keys_to_leave_with(args.detach_keys.as_deref())?;
     let token = args.token()?;
-    let wish = Attach {
-        name: args.name.as_deref().unwrap_or("connect"),
-        token: token.as_deref(),
-        session: Some(session),
-        read_only: args.read_only,
-        takeover: args.takeover,
-        ..Attach::default()
-    };
+    let wish = Attach::new(args.name.as_deref().unwrap_or("connect"))
+        .token(token.as_deref())
+        .session(session)
+        .read_only(args.read_only)
+        .takeover(args.takeover);
     let reattach = format!("tapdeck connect {} --attach {session}", args.address);
     let from = attach::Target { id: session, reattach: &reattach, is_remote: true };
     attach::show(keys, &from, &wish, |wish| {

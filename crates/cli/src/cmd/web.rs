@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::Args;
 use tapdeck_core::{Authority, Role};
 use tapdeck_host::registry;
-use tapdeck_serve::web::{Site, SiteOptions, Start, Themes, serve};
+use tapdeck_serve::web::{Site, SiteOptions, Themes, serve};
 
 use crate::config::Config;
 use crate::detached_host::{self, host_args};
@@ -80,18 +80,17 @@ pub(crate) fn run(args: &WebArgs) -> Result {
     let hosts = ["127.0.0.1", "localhost"].iter().map(|h| format!("{h}:{port}")).collect();
     let authority = if read_only { Authority::of(Role::Observer) } else { Authority::owner() };
     let good = token.clone();
-    let site = Site::new(SiteOptions {
-        hosts,
-        names: [&args.host[..], &settings.hosts].concat(),
-        secure: false,
-        check: Box::new(move |shown| tapdeck_serve::web::is_same(shown, &good).then_some(authority)),
-        recordings: Some(folder),
-        start: (!read_only).then(|| Box::new(start_quietly) as Start),
-        players: [&args.player[..], &settings.players].concat(),
-        themes,
-        #[cfg(feature = "net")]
-        tty: None,
-    });
+    let check = move |shown: &str| tapdeck_serve::web::is_same(shown, &good).then_some(authority);
+    let mut options = SiteOptions::new(check)
+        .hosts(hosts)
+        .names([&args.host[..], &settings.hosts].concat())
+        .recordings(folder)
+        .players([&args.player[..], &settings.players].concat())
+        .themes(themes);
+    if !read_only {
+        options = options.start(start_quietly);
+    }
+    let site = Site::new(options);
     let opened = shown.as_deref().map(|id| format!("&open=s/{id}")).unwrap_or_default();
     print(format_args!("http://127.0.0.1:{port}/#token={token}{opened}\n"));
     serve(&site, listener, stopped()).map_err(|e| Failure::io(format!("cannot serve the page: {e}")))?;

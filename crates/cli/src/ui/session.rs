@@ -58,7 +58,7 @@ pub fn watch(listing: &Listing, name: &str, scrollback: usize, outlives: bool) -
     let token = Some(listing.human_token.as_str());
     // Only beside a recording does it matter when a row was written.
     let rows = listing.recording.is_some();
-    let attach = Attach { name, token, watch: true, rows, ..Attach::default() };
+    let attach = Attach::new(name).token(token).watch(true).rows(rows);
     let address = Address::Unix(listing.socket.clone());
     let (attachment, opened) = Attachment::open(&address, &attach)?;
     let own_name = if opened.name.is_empty() { name.to_owned() } else { opened.name.clone() };

@@ -265,14 +265,12 @@ fn bad_clients_do_no_harm() {
     let mut half = tcp();
     half.write_all(b"HELLO {\"tok").expect("sent");
     let mut eye = Bus::connect(&address.parse().expect("an address")).expect("it listens");
-    eye.hello(&Hello { role: Role::Human, name: "eye", token: Some("eye-eye-eye-eye-eye") }, PATIENCE)
-        .expect("let in");
+    eye.hello(&Hello::new(Role::Human, "eye").token("eye-eye-eye-eye-eye"), PATIENCE).expect("let in");
     assert!(eye.request(&Take, PATIENCE).is_err(), "an observer's token grants no more");
     assert!(eye.tell(&TypedLine("a\nKEY \"b\"".into())).is_err(), "one frame is one line");
     // A client that dies holding the stick gives it back.
     let mut bot = Bus::connect(&address.parse().expect("an address")).expect("it listens");
-    bot.hello(&Hello { role: Role::Human, name: "bot", token: Some("machine-machine-machine") }, PATIENCE)
-        .expect("let in");
+    bot.hello(&Hello::new(Role::Human, "bot").token("machine-machine-machine"), PATIENCE).expect("let in");
     assert_eq!(session.listing()["driver"], "bot");
     // What cannot be read is not taken for what was not said: a stale hold, a signal, a wish for no
     // output.

@@ -57,7 +57,7 @@ impl<'a> Detached<'a> {
         let mut bus = Bus::connect(&Address::Unix(self.socket())).expect("it listens");
         let role = Role::from_name(role).expect("a role");
         let token = (role == Role::Human).then(|| self.token());
-        bus.hello(&Hello { role, name, token: token.as_deref() }, PATIENCE).expect("it answers");
+        bus.hello(&Hello::new(role, name).token(token.as_deref()), PATIENCE).expect("it answers");
         bus
     }
 
@@ -267,7 +267,7 @@ fn an_attached_client_has_the_sessions_screen_to_the_cell() {
         if compared == 50 {
             break;
         }
-        let attach = Attach { name: "twin", read_only: true, ..Attach::default() };
+        let attach = Attach::new("twin").read_only(true);
         let (mut twin, opened) =
             Attachment::open(&Address::Unix(session.socket()), &attach).expect("attached");
         let size = Size::new(opened.cols, opened.rows);
@@ -453,7 +453,7 @@ fn a_foreground_session_is_live_too() {
         let listing: Value = serde_json::from_slice(&home.run(["ls", "--json"]).stdout).expect("JSON");
         let socket = listing[0]["socket"].as_str().expect("a path");
         let mut bus = Bus::connect(&Address::Unix(socket.into())).expect("it listens");
-        bus.hello(&Hello { role: Role::Bot, name: "bot", token: None }, PATIENCE).expect("let in");
+        bus.hello(&Hello::new(Role::Bot, "bot"), PATIENCE).expect("let in");
         bus
     };
     bot.request(&Take, PATIENCE).expect("free");

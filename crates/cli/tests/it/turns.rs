@@ -40,7 +40,7 @@ impl<'h> Session<'h> {
     fn bus(&self) -> Bus {
         let socket = self.home.path("run").join("tapdeck").join(format!("{}.sock", self.id));
         let mut bus = Bus::connect(&Address::Unix(socket)).expect("connected");
-        bus.hello(&Hello { role: Role::Bot, name: "test", token: None }, PATIENCE).expect("welcome");
+        bus.hello(&Hello::new(Role::Bot, "test"), PATIENCE).expect("welcome");
         bus
     }
 

@@ -175,10 +175,10 @@ pub(crate) fn run_quietly(spec: &CommandSpec) -> Result<(Ended, Exit, String), P
     let backend = Pipes::spawn(spec, signals.inherited())
         .map_err(|e: SpawnError| PreflightError::Check(e.to_string()))?;
     let clock = Clock::start();
-    let log = SharedLog::new(LogLimits { keep: CHECK_OUTPUT, cap: 4 * CHECK_OUTPUT });
+    let log = SharedLog::new(LogLimits::new(CHECK_OUTPUT, 4 * CHECK_OUTPUT));
     log.append(Event::Resize(WinSize::cells(80, 24)), clock.now());
     let reader = log.reader_from_start(ReaderKind::Lossy);
-    let config = Config { timeout: Some(CHECK_LIMIT), ..Config::default() };
+    let config = Config::default().timeout(CHECK_LIMIT);
     let driver = Driver::new(backend, clock, config, log.clone()).map_err(broken)?;
     let outcome = driver.with(None, Some(signals)).run().map_err(broken)?;
     let mut entries = Vec::new();

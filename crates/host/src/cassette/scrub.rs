@@ -76,13 +76,11 @@ pub fn scrub(
 ) -> Result<(Files, Report), Refusal> {
     let terminal = &cassette.manifest.terminal;
     let size = terminal.initial_size();
-    let mut closing = Closing {
-        manifest: cassette.manifest.clone(),
-        outcome: cassette.outcome.clone(),
-        scrub_report: cassette.scrub_report.clone(),
-        quota: cassette.quota.clone(),
-        discovery: cassette.discovery.clone(),
-    };
+    let mut closing = Closing::new(cassette.manifest.clone())
+        .outcome(cassette.outcome.clone())
+        .scrub_report(cassette.scrub_report.clone())
+        .quota(cassette.quota.clone())
+        .discovery(cassette.discovery.clone());
     let mut scrubber = study(cassette, &closing, Scrubber::new(rules, size));
     let mut masked = cassette.raw().to_vec();
     scrubber.output_masks().apply(0, &mut masked);

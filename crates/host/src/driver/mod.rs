@@ -47,6 +47,7 @@ const RECORDER_STUCK: Duration = Duration::from_millis(500);
 
 /// What a session is told to be.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Config {
     /// The terminal's size at the start.
     pub size: WinSize,
@@ -75,6 +76,59 @@ impl Default for Config {
             log: LogLimits::default(),
             no_input: false,
         }
+    }
+}
+
+impl Config {
+    /// Sets the terminal's size at the start; 80 columns and 24 rows by default.
+    #[must_use]
+    pub fn size(mut self, size: WinSize) -> Self {
+        self.size = size;
+        self
+    }
+
+    /// Ends the program after this long; never by default.
+    #[must_use]
+    pub fn timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
+        self.timeout = timeout.into();
+        self
+    }
+
+    /// Sets how long a program that was asked to end may take before its terminal hangs up; two
+    /// seconds by default.
+    #[must_use]
+    pub fn hang_up_after(mut self, hang_up_after: Duration) -> Self {
+        self.hang_up_after = hang_up_after;
+        self
+    }
+
+    /// Sets how long a program that was asked to end may take before it is killed; ten seconds by
+    /// default.
+    #[must_use]
+    pub fn kill_after(mut self, kill_after: Duration) -> Self {
+        self.kill_after = kill_after;
+        self
+    }
+
+    /// Sets how long a bot may hold the stick without writing; a minute by default.
+    #[must_use]
+    pub fn lease(mut self, lease: Duration) -> Self {
+        self.lease = lease;
+        self
+    }
+
+    /// Sets what the log keeps.
+    #[must_use]
+    pub fn log(mut self, log: LogLimits) -> Self {
+        self.log = log;
+        self
+    }
+
+    /// Sets whether there is no input, so that the program finds its end from the start.
+    #[must_use]
+    pub fn no_input(mut self, no_input: bool) -> Self {
+        self.no_input = no_input;
+        self
     }
 }
 

@@ -44,6 +44,7 @@ const ADOPTION_ROUNDS: usize = 20;
 
 /// How to probe.
 #[derive(Debug, Default)]
+#[non_exhaustive]
 pub struct ProbeOptions {
     /// The program, if it is not the agent's usual one.
     pub program: Option<OsString>,
@@ -56,6 +57,43 @@ pub struct ProbeOptions {
     pub cassette: Option<CassetteFolder>,
     /// What must not be seen in it.
     pub rules: Option<Arc<Rules>>,
+}
+
+impl ProbeOptions {
+    /// Sets the program, if it is not the agent's usual one.
+    #[must_use]
+    pub fn program(mut self, program: impl Into<Option<OsString>>) -> Self {
+        self.program = program.into();
+        self
+    }
+
+    /// Sets the folder to run it in; [`probe_folder`] by default.
+    #[must_use]
+    pub fn cwd(mut self, cwd: impl Into<Option<PathBuf>>) -> Self {
+        self.cwd = cwd.into();
+        self
+    }
+
+    /// Ends the probe after this long.
+    #[must_use]
+    pub fn timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
+        self.timeout = timeout.into();
+        self
+    }
+
+    /// Keeps the whole timeline in this folder.
+    #[must_use]
+    pub fn cassette(mut self, cassette: impl Into<Option<CassetteFolder>>) -> Self {
+        self.cassette = cassette.into();
+        self
+    }
+
+    /// Masks what these rules find in the timeline.
+    #[must_use]
+    pub fn rules(mut self, rules: impl Into<Option<Arc<Rules>>>) -> Self {
+        self.rules = rules.into();
+        self
+    }
 }
 
 /// What came of a probe.

@@ -140,7 +140,7 @@ fn keys_wait_while_replies_fill_the_gate() {
     let taken = backend.taken.clone();
     let (user, client) = UserSide::queues(UserProfile { types: true, answers: false, stays: false });
     client.push(Bytes::from_static(b"typed"));
-    let log = SharedLog::new(LogLimits { keep: 64 << 20, cap: 64 << 20 });
+    let log = SharedLog::new(LogLimits::new(64 << 20, 64 << 20));
     let driver = Driver::new(backend, Clock::start(), Config::default(), log).expect("a driver");
     driver.with_user(user, None).run().expect("it ends");
     let taken = taken.lock().expect("no panic");
@@ -250,11 +250,11 @@ fn the_thread_that_drives_is_told_that_it_cannot_ask() {
 #[test]
 fn the_model_sees_everything_however_little_the_log_holds() {
     for cap in [10, 100_000, 4 << 20, 8 << 20] {
-        let limits = LogLimits { keep: 0, cap };
+        let limits = LogLimits::new(0, cap);
         let mut reads = VecDeque::from([Read::Gives(b"\x1b]2;first\x07".to_vec())]);
         reads.extend((0..150).map(|_| Read::Gives(vec![b'x'; 60_000])));
         reads.push_back(Read::Gives(b"\x1b[2J\x1b[Hlast".to_vec()));
-        let config = Config { log: limits, ..Config::default() };
+        let config = Config::default().log(limits);
         let backend = Faulty { reads, ..Faulty::default() };
         let driver = Driver::new(backend, Clock::start(), config, SharedLog::new(limits)).expect("a driver");
         let (handle, glass) = (driver.handle(), driver.glass());

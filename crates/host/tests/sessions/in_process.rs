@@ -93,8 +93,7 @@ fn a_busy_runner_is_given_up_when_its_time_is_over() {
     })
     .expect("it starts");
     let short = Duration::from_millis(20);
-    let config =
-        Config { timeout: Some(short), hang_up_after: short, kill_after: short, ..Config::default() };
+    let config = Config::default().timeout(short).hang_up_after(short).kill_after(short);
     let driver = Driver::new(backend, Clock::start(), config, SharedLog::new(LogLimits::default()));
     let outcome = driver.expect("a driver").run().expect("it ends");
     assert_eq!((outcome.exit, outcome.ended), (Exit::Signal(libc::SIGKILL), Ended::TimedOut));

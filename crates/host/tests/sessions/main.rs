@@ -17,7 +17,7 @@ use tapdeck_host::{Clock, Config, Driver, Outcome, SharedLog};
 /// Runs a backend to its end and returns everything that happened.
 pub fn run(backend: impl Backend) -> (std::io::Result<Outcome>, Vec<Entry>) {
     let clock = Clock::start();
-    let log = SharedLog::new(LogLimits { keep: 64 << 20, cap: 64 << 20 });
+    let log = SharedLog::new(LogLimits::new(64 << 20, 64 << 20));
     log.append(Event::Resize(WinSize::cells(80, 24)), clock.now());
     let reader = log.reader_from_start(ReaderKind::Lossless);
     let driver = Driver::new(backend, clock, Config::default(), log.clone()).expect("a driver");

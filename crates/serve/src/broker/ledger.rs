@@ -14,6 +14,7 @@ const NAME: usize = 256;
 
 /// How much the broker keeps.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct Limits {
     /// Turns of a session.
     pub ring: usize,
@@ -24,6 +25,22 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self { ring: 32, turn: 4 << 20 }
+    }
+}
+
+impl Limits {
+    /// Sets how many turns of a session are kept; 32 by default.
+    #[must_use]
+    pub fn ring(mut self, ring: usize) -> Self {
+        self.ring = ring;
+        self
+    }
+
+    /// Sets the most bytes of a turn; 4 MiB by default.
+    #[must_use]
+    pub fn turn(mut self, turn: usize) -> Self {
+        self.turn = turn;
+        self
     }
 }
 

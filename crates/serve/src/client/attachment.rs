@@ -18,6 +18,7 @@ use crate::wire::{self, ChunkKind, WireError, wire_size};
 
 /// How a client wants to be attached.
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct Attach<'a> {
     /// A name for people.
     pub name: &'a str,
@@ -35,6 +36,62 @@ pub struct Attach<'a> {
     pub rows: bool,
     /// The client's own terminal, if it has one.
     pub size: Option<WinSize>,
+}
+
+impl<'a> Attach<'a> {
+    /// A client of this name, for people.
+    pub fn new(name: &'a str) -> Self {
+        Self { name, ..Self::default() }
+    }
+
+    /// Shows a token that makes the client a person, or lets it in.
+    #[must_use]
+    pub fn token(mut self, token: impl Into<Option<&'a str>>) -> Self {
+        self.token = token.into();
+        self
+    }
+
+    /// Names the session, where a server knows several.
+    #[must_use]
+    pub fn session(mut self, session: impl Into<Option<&'a str>>) -> Self {
+        self.session = session.into();
+        self
+    }
+
+    /// Only watches.
+    #[must_use]
+    pub fn read_only(mut self, read_only: bool) -> Self {
+        self.read_only = read_only;
+        self
+    }
+
+    /// Takes the stick from its holder.
+    #[must_use]
+    pub fn takeover(mut self, takeover: bool) -> Self {
+        self.takeover = takeover;
+        self
+    }
+
+    /// Does not even claim the stick, which can be taken later.
+    #[must_use]
+    pub fn watch(mut self, watch: bool) -> Self {
+        self.watch = watch;
+        self
+    }
+
+    /// Asks when each row of the first picture was last written to.
+    #[must_use]
+    pub fn rows(mut self, rows: bool) -> Self {
+        self.rows = rows;
+        self
+    }
+
+    /// Sets the size of the client's own terminal, if it has one.
+    #[must_use]
+    pub fn size(mut self, size: impl Into<Option<WinSize>>) -> Self {
+        self.size = size.into();
+        self
+    }
 }
 
 /// What comes from the session.

@@ -41,6 +41,7 @@ impl Frame {
 
 /// Who a client is.
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct Hello<'a> {
     /// What it wants to be.
     pub role: Role,
@@ -48,6 +49,20 @@ pub struct Hello<'a> {
     pub name: &'a str,
     /// What grants the role.
     pub token: Option<&'a str>,
+}
+
+impl<'a> Hello<'a> {
+    /// A client that wants this role, with a name for people.
+    pub fn new(role: Role, name: &'a str) -> Self {
+        Self { role, name, token: None }
+    }
+
+    /// Shows a token that grants the role.
+    #[must_use]
+    pub fn token(mut self, token: impl Into<Option<&'a str>>) -> Self {
+        self.token = token.into();
+        self
+    }
 }
 
 /// A connection to the bus.

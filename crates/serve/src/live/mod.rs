@@ -69,6 +69,7 @@ pub trait Admin: Send {
 
 /// How a session is served.
 #[derive(Default)]
+#[non_exhaustive]
 pub struct LiveOptions {
     /// What it says about itself.
     pub about: tapdeck_proto::bus::About,
@@ -84,6 +85,57 @@ pub struct LiveOptions {
     pub on_state: Option<OnState>,
     /// Late recordings and the session's name, if they can be changed.
     pub admin: Option<Box<dyn Admin>>,
+}
+
+impl LiveOptions {
+    /// Sets what the session says about itself.
+    #[must_use]
+    pub fn about(mut self, about: tapdeck_proto::bus::About) -> Self {
+        self.about = about;
+        self
+    }
+
+    /// Says where the session is recorded from its beginning on.
+    #[must_use]
+    pub fn recording(mut self, recording: impl Into<Option<String>>) -> Self {
+        self.recording = recording.into();
+        self
+    }
+
+    /// Sets where clients come in, and what each door grants.
+    #[must_use]
+    pub fn doors(mut self, doors: Vec<(Door, Grants)>) -> Self {
+        self.doors = doors;
+        self
+    }
+
+    /// Stays after the program's end until a client has looked, but no longer than this.
+    #[must_use]
+    pub fn linger(mut self, linger: impl Into<Option<Duration>>) -> Self {
+        self.linger = linger.into();
+        self
+    }
+
+    /// Finds turns and states, in this way.
+    #[must_use]
+    pub fn turns(mut self, turns: impl Into<Option<TurnOptions>>) -> Self {
+        self.turns = turns.into();
+        self
+    }
+
+    /// Sets what is called when the program's state has changed.
+    #[must_use]
+    pub fn on_state(mut self, on_state: impl Into<Option<OnState>>) -> Self {
+        self.on_state = on_state.into();
+        self
+    }
+
+    /// Lets clients start late recordings and rename the session.
+    #[must_use]
+    pub fn admin(mut self, admin: Box<dyn Admin>) -> Self {
+        self.admin = Some(admin);
+        self
+    }
 }
 
 impl std::fmt::Debug for LiveOptions {

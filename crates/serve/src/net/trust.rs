@@ -18,6 +18,7 @@ use super::identity::fingerprint;
 
 /// What a client trusts.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Trust {
     /// The digest of the server's key.
     pub fingerprint: Option<String>,
@@ -32,6 +33,27 @@ impl Trust {
     pub fn by_acquaintance() -> Self {
         let known = tapdeck_host::state_folder().join("known_servers");
         Self { fingerprint: None, ca: None, known }
+    }
+
+    /// Trusts only the server whose key has this digest.
+    #[must_use]
+    pub fn fingerprint(mut self, fingerprint: impl Into<Option<String>>) -> Self {
+        self.fingerprint = fingerprint.into();
+        self
+    }
+
+    /// Trusts servers whose certificate an authority in this file has signed.
+    #[must_use]
+    pub fn ca(mut self, ca: impl Into<Option<PathBuf>>) -> Self {
+        self.ca = ca.into();
+        self
+    }
+
+    /// Sets the file with the fingerprints of servers seen before.
+    #[must_use]
+    pub fn known(mut self, known: PathBuf) -> Self {
+        self.known = known;
+        self
     }
 
     /// Returns what to expect of this server.

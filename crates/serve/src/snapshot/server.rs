@@ -28,6 +28,7 @@ const RECOVER: Duration = Duration::from_millis(100);
 
 /// How long a client may take, and how many there may be.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct Limits {
     /// Clients at once.
     pub clients: usize,
@@ -50,6 +51,44 @@ impl Default for Limits {
             patience: Duration::from_secs(1),
             farewell: Duration::from_secs(1),
         }
+    }
+}
+
+impl Limits {
+    /// Sets the most clients at once; 128 by default.
+    #[must_use]
+    pub fn clients(mut self, clients: usize) -> Self {
+        self.clients = clients;
+        self
+    }
+
+    /// Sets how long a client may take between two requests; five minutes by default.
+    #[must_use]
+    pub fn idle(mut self, idle: Duration) -> Self {
+        self.idle = idle;
+        self
+    }
+
+    /// Sets how long one frame may take, in either direction; five seconds by default.
+    #[must_use]
+    pub fn frame(mut self, frame: Duration) -> Self {
+        self.frame = frame;
+        self
+    }
+
+    /// Sets after which silence a client makes room when all places are taken; a second by
+    /// default.
+    #[must_use]
+    pub fn patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
+    }
+
+    /// Sets how long answers that are on their way may take at the end; a second by default.
+    #[must_use]
+    pub fn farewell(mut self, farewell: Duration) -> Self {
+        self.farewell = farewell;
+        self
     }
 }
 

@@ -72,7 +72,7 @@ impl Client {
         let request = Request { user: self.user.clone(), command, grant, terminal: terminal.is_some() };
         match (self.door.dispatch)(&request) {
             Ok(command) => tokio::spawn(show(channel, command, terminal, self.door.signals)),
-            Err((why, code)) => tokio::spawn(refuse(channel, why, code)),
+            Err(denied) => tokio::spawn(refuse(channel, denied.message, denied.exit_code)),
         };
         Ok(())
     }

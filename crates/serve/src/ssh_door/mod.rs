@@ -49,19 +49,43 @@ pub struct Request {
     pub terminal: bool,
 }
 
-/// Turns a request into a command, or into a message with an exit code.
-pub(crate) type Dispatch = Box<dyn Fn(&Request) -> Result<CommandSpec, (String, i32)> + Send + Sync>;
+/// The refusal of a request: what the client reads, and the exit code that it gets.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Denied {
+    message: String,
+    exit_code: i32,
+}
+
+impl Denied {
+    /// Refuses with this message and exit code.
+    pub fn new(message: impl Into<String>, exit_code: i32) -> Self {
+        Self { message: message.into(), exit_code }
+    }
+}
+
+/// Turns a request into a command.
+type Dispatch = Box<dyn Fn(&Request) -> Result<CommandSpec, Denied> + Send + Sync>;
 
 /// The options of a door.
 pub struct SshDoor {
-    /// The list of keys that are accepted.
-    pub authorized_keys: PathBuf,
-    /// The door's host key.
-    pub host_key: PrivateKey,
-    /// Makes the command for a client.
-    pub dispatch: Dispatch,
-    /// The signals that commands start with.
-    pub signals: InheritedSignals,
+    authorized_keys: PathBuf,
+    host_key: PrivateKey,
+    dispatch: Dispatch,
+    signals: InheritedSignals,
+}
+
+impl SshDoor {
+    /// Makes a door with this host key. It accepts the keys in the file `authorized_keys`, and
+    /// `dispatch` makes the command for a client, which starts with `signals`.
+    pub fn new(
+        authorized_keys: PathBuf,
+        host_key: PrivateKey,
+        signals: InheritedSignals,
+        dispatch: impl Fn(&Request) -> Result<CommandSpec, Denied> + Send + Sync + 'static,
+    ) -> Self {
+        Self { authorized_keys, host_key, dispatch: Box::new(dispatch), signals }
+    }
 }
 
 impl std::fmt::Debug for SshDoor {

@@ -97,7 +97,7 @@ fn watch(listing: &Listing, clock: Clock, theme: Theme, say: &Sender<Vec<u8>>) {
 }
 
 fn follow(listing: &Listing, clock: Clock, theme: Theme, say: &Sender<Vec<u8>>) -> Result<(), ClientError> {
-    let attach = Attach { name: "alis", read_only: true, watch: true, ..Attach::default() };
+    let attach = Attach::new("alis").read_only(true).watch(true);
     let (mut session, opened) = Attachment::open(&Address::Unix(listing.socket.clone()), &attach)?;
     let mut stream = Stream::new(&opened, theme);
     let now = || clock.now().wall.since(listing.started).as_micros() as u64;

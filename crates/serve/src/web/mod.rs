@@ -35,7 +35,7 @@ pub use serving::{serve, serve_stream};
 pub(crate) type Check = Box<dyn Fn(&str) -> Option<Authority> + Send + Sync>;
 
 /// Starts a program as a session that outlives the page. Returns its id, or why it did not start.
-pub type Start = Box<dyn Fn(Vec<String>) -> Result<String, String> + Send + Sync>;
+pub(crate) type Start = Box<dyn Fn(Vec<String>) -> Result<String, String> + Send + Sync>;
 
 /// Compares two secrets in constant time.
 pub fn is_same(a: &str, b: &str) -> bool {
@@ -43,6 +43,7 @@ pub fn is_same(a: &str, b: &str) -> bool {
 }
 
 /// How the page is served.
+#[non_exhaustive]
 pub struct SiteOptions {
     /// Host names, with ports, of the page: `127.0.0.1:8080`. Requests for others are refused.
     pub hosts: Vec<String>,
@@ -64,6 +65,86 @@ pub struct SiteOptions {
     /// The server of the tty wire, which also opens sessions.
     #[cfg(feature = "net")]
     pub tty: Option<Arc<crate::net::Server>>,
+}
+
+impl SiteOptions {
+    /// Serves clients that show a token for which `check` returns what it grants.
+    pub fn new(check: impl Fn(&str) -> Option<Authority> + Send + Sync + 'static) -> Self {
+        Self {
+            hosts: Vec::new(),
+            names: Vec::new(),
+            secure: false,
+            check: Box::new(check),
+            recordings: None,
+            start: None,
+            players: Vec::new(),
+            themes: Themes::default(),
+            #[cfg(feature = "net")]
+            tty: None,
+        }
+    }
+
+    /// Sets the host names, with ports, of the page: `127.0.0.1:8080`. Requests for others are
+    /// refused.
+    #[must_use]
+    pub fn hosts(mut self, hosts: Vec<String>) -> Self {
+        self.hosts = hosts;
+        self
+    }
+
+    /// Adds host names, such as that of a proxy in front.
+    #[must_use]
+    pub fn names(mut self, names: Vec<String>) -> Self {
+        self.names = names;
+        self
+    }
+
+    /// Sets whether the page is reached over TLS; not by default.
+    #[must_use]
+    pub fn secure(mut self, secure: bool) -> Self {
+        self.secure = secure;
+        self
+    }
+
+    /// Shows the recordings of this folder.
+    #[must_use]
+    pub fn recordings(mut self, recordings: impl Into<Option<PathBuf>>) -> Self {
+        self.recordings = recordings.into();
+        self
+    }
+
+    /// Sets what starts sessions for clients that may, where no server of the tty wire does.
+    #[must_use]
+    pub fn start(
+        mut self,
+        start: impl Fn(Vec<String>) -> Result<String, String> + Send + Sync + 'static,
+    ) -> Self {
+        self.start = Some(Box::new(start));
+        self
+    }
+
+    /// Lets other origins, such as `https://docs.example`, show live streams to a browser that is
+    /// logged in here.
+    #[must_use]
+    pub fn players(mut self, players: Vec<String>) -> Self {
+        self.players = players;
+        self
+    }
+
+    /// Sets the themes that the page offers; the built-in ones by default.
+    #[must_use]
+    pub fn themes(mut self, themes: Themes) -> Self {
+        self.themes = themes;
+        self
+    }
+
+    /// Sets the server of the tty wire, which also opens sessions.
+    #[cfg(feature = "net")]
+    #[must_use]
+    pub fn tty(mut self, tty: Arc<crate::net::Server>) -> Self {
+        self.tty = Some(tty);
+        self
+    }
 }
 
 impl std::fmt::Debug for SiteOptions {

@@ -441,7 +441,7 @@ impl Credentials {
     /// Connects to the server at this address.
     pub(crate) fn dial(&self, address: &str) -> Result<tapdeck_serve::client::Conn> {
         use tapdeck_serve::net::{Trust, dial};
-        let trust = Trust { fingerprint: self.fingerprint.clone(), ..Trust::by_acquaintance() };
+        let trust = Trust::by_acquaintance().fingerprint(self.fingerprint.clone());
         Ok(dial(&endpoint(address)?, &trust, self.secret(), || false)?.conn)
     }
 

@@ -29,7 +29,7 @@ use super::{AtCaller, TestError, TestResult};
 /// The default time limit of a wait.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How much of a session is kept for its readers: a test looks at everything that happened.
-const LOG: LogLimits = LogLimits { keep: 64 << 20, cap: 256 << 20 };
+const LOG: LogLimits = LogLimits::new(64 << 20, 256 << 20);
 
 /// A program to test, before it is started.
 #[derive(Debug, Clone)]
@@ -154,15 +154,13 @@ impl Program {
         log.append(Event::Resize(win), clock.now());
         let reader = TapReader::from_start(&log, clock);
         // A program that does not end when asked has no time to lose in a test.
-        let config = Config {
-            size: win,
-            timeout: Some(self.timeout),
-            hang_up_after: Duration::from_millis(500),
-            kill_after: Duration::from_secs(2),
-            lease: Duration::MAX,
-            log: LOG,
-            no_input: false,
-        };
+        let config = Config::default()
+            .size(win)
+            .timeout(self.timeout)
+            .hang_up_after(Duration::from_millis(500))
+            .kill_after(Duration::from_secs(2))
+            .lease(Duration::MAX)
+            .log(LOG);
         let driver = Driver::new(backend, clock, config, log.clone()).map_err(io).at_caller()?;
         let handle = driver.handle();
         let held = self.halt.hold(&handle);

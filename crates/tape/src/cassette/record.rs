@@ -53,6 +53,7 @@ struct Stream {
 
 /// What goes into a cassette beside its events.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Closing {
     /// Everything but the digests, the sizes, the resolution and the emulator, which are filled in.
     pub manifest: Manifest,
@@ -72,6 +73,34 @@ impl Closing {
     pub fn new(manifest: Manifest) -> Self {
         let (outcome, scrub_report) = (Final::default(), ScrubReport::not_scrubbed());
         Self { manifest, outcome, scrub_report, quota: None, discovery: None }
+    }
+
+    /// Says how the run ended.
+    #[must_use]
+    pub fn outcome(mut self, outcome: Final) -> Self {
+        self.outcome = outcome;
+        self
+    }
+
+    /// Says what was redacted; nothing by default.
+    #[must_use]
+    pub fn scrub_report(mut self, scrub_report: ScrubReport) -> Self {
+        self.scrub_report = scrub_report;
+        self
+    }
+
+    /// Adds what a quota or status probe found.
+    #[must_use]
+    pub fn quota(mut self, quota: impl Into<Option<Quota>>) -> Self {
+        self.quota = quota.into();
+        self
+    }
+
+    /// Adds what a model or reasoning probe found.
+    #[must_use]
+    pub fn discovery(mut self, discovery: impl Into<Option<Discovery>>) -> Self {
+        self.discovery = discovery.into();
+        self
     }
 }
 

@@ -126,13 +126,12 @@ fn answer(args: &ProbeArgs) -> Result<Status> {
     {
         return Ok(status);
     }
-    let options = ProbeOptions {
-        program: args.program.clone(),
-        cwd: args.cwd.clone(),
-        timeout: Some(args.timeout),
-        cassette: args.folder()?,
-        rules: args.rules()?,
-    };
+    let options = ProbeOptions::default()
+        .program(args.program.clone())
+        .cwd(args.cwd.clone())
+        .timeout(args.timeout)
+        .cassette(args.folder()?)
+        .rules(args.rules()?);
     let mut probed = probe(&agent, &flow, options);
     let at = rfc3339(probed.captured);
     let kept = args.keep(&agent, &flow, &mut probed)?;

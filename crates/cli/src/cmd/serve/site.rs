@@ -25,18 +25,17 @@ pub(super) fn make(
         .map(|h| if h.contains(':') { format!("[{h}]:{port}") } else { format!("{h}:{port}") })
         .collect();
     let (clock, tokens) = (Clock::start(), Arc::clone(&server));
-    Some(Site::new(SiteOptions {
-        hosts,
-        names: names.to_vec(),
-        secure: *transport == Transport::Wss,
-        check: Box::new(move |secret| Some(tokens.tokens().find(secret, clock.now().wall)?.authority())),
-        recordings: Some(config.recordings_folder()),
-        start: None,
-        players: players.to_vec(),
+    let check = move |secret: &str| Some(tokens.tokens().find(secret, clock.now().wall)?.authority());
+    let options = SiteOptions::new(check)
+        .hosts(hosts)
+        .names(names.to_vec())
+        .secure(*transport == Transport::Wss)
+        .recordings(config.recordings_folder())
+        .players(players.to_vec())
         // Reading the configuration has checked the theme.
-        themes: crate::cmd::web::themes(config, None).unwrap_or_default(),
-        tty: Some(server),
-    }))
+        .themes(crate::cmd::web::themes(config, None).unwrap_or_default())
+        .tty(server);
+    Some(Site::new(options))
 }
 
 /// The link to the page at this address, with a token in the place of `TOKEN`.

@@ -7,7 +7,7 @@ use tapdeck_core::Right;
 use tapdeck_host::backend::CommandSpec;
 use tapdeck_host::{InheritedSignals, state_folder};
 use tapdeck_serve::net::Running;
-use tapdeck_serve::ssh_door::{self, Request, SshDoor};
+use tapdeck_serve::ssh_door::{self, Denied, Request, SshDoor};
 
 use crate::ending::{Kind, say};
 use crate::failure::{Failure, Result};
@@ -42,14 +42,14 @@ pub(super) fn open(
     let mut found = address.to_socket_addrs().map_err(|_| wrong())?;
     let listener = TcpListener::bind(found.next().ok_or_else(wrong)?);
     let listener = listener.map_err(|e| io(&format!("cannot listen at ssh://{address}"), e))?;
-    let door = SshDoor { authorized_keys: keys, host_key, dispatch: Box::new(admit), signals };
+    let door = SshDoor::new(keys, host_key, signals, admit);
     let at = running.ssh(door, listener).map_err(|e| io(&format!("cannot listen at ssh://{address}"), e))?;
     Ok(format!("ssh://{at} {print}"))
 }
 
-/// The command for a request; for a refusal, the message and the exit code.
-fn admit(request: &Request) -> Result<CommandSpec, (String, i32)> {
-    command(request).map_err(|failure| (failure.message().to_owned(), failure.kind().exit_code()))
+/// The command for a request. A refusal has the exit code that the command would have here.
+fn admit(request: &Request) -> Result<CommandSpec, Denied> {
+    command(request).map_err(|failure| Denied::new(failure.message(), failure.kind().exit_code()))
 }
 
 fn command(request: &Request) -> Result<CommandSpec, Failure> {
