@@ -7,7 +7,7 @@ use tapdeck_core::check::{Claim, evaluate};
 use tapdeck_tape::scenario::{Scenario, Source};
 
 fuzz_target!(|text: &str| {
-    let Ok(scenario) = Scenario::parse(text, &|_| Err("no such file".into())) else { return };
+    let Ok(scenario) = Scenario::parse(text, &|_| Err(std::io::ErrorKind::NotFound.into())) else { return };
     if let Some(Source::Play(play)) = &scenario.source
         && play.items.iter().map(|i| i.times.saturating_mul(i.what.len() as u64)).sum::<u64>() < 200
     {

@@ -12,6 +12,7 @@ use encoding_rs::{CoderResult, Decoder, Encoding, UTF_8};
 /// The label names no encoding.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unknown encoding {label:?}: use a name such as utf-8, latin-1, shift_jis or koi8-r")]
+#[non_exhaustive]
 pub struct UnknownEncoding {
     /// The label as given.
     pub label: String,

@@ -69,6 +69,6 @@ pub(super) fn ended(exit: Exit) -> String {
 }
 
 /// A text that a condition names, from the folder that the test runs in.
-pub(super) fn stored(file: &str) -> Result<String, String> {
+pub(super) fn stored(file: &str) -> std::io::Result<String> {
     stored_text(Path::new(file))
 }

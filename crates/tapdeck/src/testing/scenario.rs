@@ -1,9 +1,9 @@
 //! Running scenario files, and telling what came of it.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use std::{fs, io};
 
 use tapdeck_core::check::{Claim, Fact, Failure, Timeline, Trace, evaluate};
 use tapdeck_host::Clock;
@@ -278,18 +278,18 @@ fn load(path: &Path, name: &str) -> Result<Loaded, Fault> {
     Loaded::parse(path, name, text, &BTreeMap::new())
 }
 
-/// A text that a check compares with, or why there is none.
-pub(super) fn stored_text(path: &Path) -> Result<String, String> {
-    let meta = fs::metadata(path).map_err(|e| e.to_string())?;
+/// A text that a check compares with.
+pub(super) fn stored_text(path: &Path) -> io::Result<String> {
+    let meta = fs::metadata(path)?;
     if !meta.is_file() {
-        return Err("it is no file".to_owned());
+        return Err(io::Error::other("it is no file"));
     }
     if meta.len() > MAX_FILE {
-        return Err(format!("it is larger than {MAX_FILE} bytes"));
+        return Err(io::Error::other(format!("it is larger than {MAX_FILE} bytes")));
     }
-    let bytes = fs::read(path).map_err(|e| e.to_string())?;
+    let bytes = fs::read(path)?;
     let wrong = |e: std::string::FromUtf8Error| {
-        format!("it is not UTF-8 from byte {} on", e.utf8_error().valid_up_to() + 1)
+        io::Error::other(format!("it is not UTF-8 from byte {} on", e.utf8_error().valid_up_to() + 1))
     };
     String::from_utf8(bytes).map_err(wrong)
 }

@@ -47,6 +47,12 @@ pub enum Refusal {
         /// The highest version known.
         known: u64,
     },
+    /// It was changed after it was committed, so that its frames cannot be derived anew.
+    #[error("{}; its frames are left as they are", faults.join("; "))]
+    Changed {
+        /// What was changed.
+        faults: Vec<String>,
+    },
     /// A file that every cassette has is missing.
     #[error("{file} is missing: the cassette is not whole")]
     MissingFile {

@@ -214,9 +214,9 @@ pub fn derive_frames(cassette: &Cassette) -> (Vec<Frame>, Model) {
 /// Everything else is as it was.
 ///
 /// # Errors
-/// With what was changed after the cassette was committed: binding that anew would make it
-/// evidence.
-pub fn reframed(cassette: &Cassette, files: &Files) -> Result<Vec<(&'static str, Bytes)>, String> {
+/// [`Refusal::Changed`] when the cassette was changed after it was committed: binding that anew
+/// would make it evidence.
+pub fn reframed(cassette: &Cassette, files: &Files) -> Result<Vec<(&'static str, Bytes)>, Refusal> {
     let (frames, model) = derive_frames(cassette);
     let mut lines = Vec::new();
     for frame in &frames {
@@ -237,7 +237,7 @@ pub fn reframed(cassette: &Cassette, files: &Files) -> Result<Vec<(&'static str,
     });
     faults.extend(unbound(cassette).filter(|_| made_here(cassette)));
     if !faults.is_empty() {
-        return Err(format!("{}; its frames are left as they are", faults.join("; ")));
+        return Err(Refusal::Changed { faults });
     }
     let digest = &mut manifest.content_digest;
     let bound = digest.binding.is_some();

@@ -146,7 +146,7 @@ fn facts(raw: &raw::Condition, stored: Stored<'_>) -> Said<Vec<Fact>> {
         }
         facts.push(match stored(file) {
             Ok(text) => Fact::Equals { text, file: Some(file.clone()) },
-            Err(why) => Fact::Unread { file: file.clone(), why },
+            Err(why) => Fact::Unread { file: file.clone(), why: why.to_string() },
         });
     }
     match raw.blank {

@@ -32,12 +32,13 @@ pub const SUFFIX: &str = ".scenario.yaml";
 /// The longest scenario file that is read.
 pub const MAX_FILE: u64 = 4 << 20;
 
-/// Gives the text of a file beside a scenario, or the reason why it cannot be read.
-pub(crate) type Stored<'a> = &'a dyn Fn(&str) -> Result<String, String>;
+/// Gives the text of a file beside a scenario.
+pub(crate) type Stored<'a> = &'a dyn Fn(&str) -> std::io::Result<String>;
 
 /// A scenario that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {what}")]
+#[non_exhaustive]
 pub struct ScenarioError {
     /// The line, from 1.
     pub line: u64,

@@ -6,7 +6,7 @@ use tapdeck_core::check::evaluate;
 use super::*;
 
 fn parse(text: &str) -> Result<Scenario, ScenarioError> {
-    Scenario::parse(text, &|_| Err("no such file".into()))
+    Scenario::parse(text, &|_| Err(std::io::Error::other("no such file")))
 }
 
 const WHOLE: &str = r#"# Everything that a scenario can say.
