@@ -5,14 +5,14 @@ use std::ops::{BitAnd, BitOr, Range};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tapdeck_core::check::{Condition, Fact, Frame, View, pattern};
+use tapdeck_core::check::{Cells, Condition, Fact, Frame, ParseError, StyleFact, View, colour, pattern};
 use tapdeck_core::turns::AgentState;
-use tapdeck_term::Term;
+use tapdeck_term::{Term, Underline};
 
 use crate::{Error, Result};
 
-/// Something to wait for: a text, a row, a place of the cursor, a state, a pause. Made by [`row`],
-/// [`text`] and the functions beside them; combined by `&` and `|`.
+/// Something to wait for: a text, a row, a style, a place of the cursor, a state, a pause. Made by
+/// [`row`], [`text`] and the functions beside them; combined by `&` and `|`.
 ///
 /// ```
 /// use tapdeck::{row, text};
@@ -50,6 +50,47 @@ pub fn row(regex: &str) -> Cond {
 /// The text is on the screen; it may wrap.
 pub fn text(text: impl Into<String>) -> Cond {
     fact(Fact::Contains(text.into()))
+}
+
+/// The text is on the screen in this style: attributes, a color, and `on` with a background, in
+/// any order, as in `bold`, `red on default`, `bold bright-red on 236` or `not underline`.
+///
+/// Attributes are `underline` and the names of [`Attrs`](tapdeck_term::Attrs), such as `italic`. A
+/// color is a name, a number up to 255, `#rrggbb` or `default`. What is not named may be
+/// anything. The first place of the text counts.
+///
+/// ```
+/// use tapdeck::style;
+///
+/// let failed = style("FAILED", "bold red");
+/// assert_eq!(failed.to_string(), r#""FAILED" is red bold"#);
+/// ```
+pub fn style(text: impl Into<String>, style: &str) -> Cond {
+    match style_fact(text.into(), style) {
+        Ok(style) => fact(Fact::Style(style)),
+        Err(why) => Cond(Kind::Invalid(why.into())),
+    }
+}
+
+fn style_fact(text: String, words: &str) -> std::result::Result<StyleFact, ParseError> {
+    let cells = Cells::Text(text);
+    let mut fact = StyleFact { cells, fg: None, bg: None, attrs: Vec::new(), underline: None, link: None };
+    let mut words = words.split_whitespace();
+    while let Some(word) = words.next() {
+        match word {
+            "on" => fact.bg = Some(colour(words.next().unwrap_or_default())?),
+            "underline" => fact.underline = Some(Underline::Single),
+            "not" => match words.next().unwrap_or_default() {
+                "underline" => fact.underline = Some(Underline::None),
+                attr => fact.attrs.push((attr.parse()?, false)),
+            },
+            word => match word.parse() {
+                Ok(attr) => fact.attrs.push((attr, true)),
+                Err(_) => fact.fg = Some(colour(word)?),
+            },
+        }
+    }
+    Ok(fact)
 }
 
 /// The cursor is in this row and column, counted from 0.
@@ -192,6 +233,41 @@ impl fmt::Display for Cond {
             Kind::All(a, b) => write!(f, "({a} and {b})"),
             Kind::Any(a, b) => write!(f, "({a} or {b})"),
             Kind::Invalid(why) => f.write_str(why),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tapdeck_term::{Settings, Size};
+
+    use super::*;
+
+    #[test]
+    fn styles_are_those_of_every_cell_of_the_text() {
+        let mut term = Term::new(Size::new(40, 4), Settings::default());
+        term.feed(b"\x1b[1;31;48;5;236mFAILED\x1b[m one, \x1b[4mtwo\x1b[m, \x1b[1mhal\x1b[mf");
+        let seen = Seen { term: &term, state: None, quiet: Duration::ZERO };
+        for (text, wanted, holds) in [
+            ("FAILED", "bold", true),
+            ("FAILED", "red bold on 236 not italic", true),
+            ("FAILED", "bold green", false),
+            ("FAILED", "on default", false),
+            ("FAILED", "not bold", false),
+            ("one", "default not bold", true),
+            ("two", "underline", true),
+            ("one", "not underline", true),
+            ("half", "bold", false),
+            ("half", "", true),
+            ("three", "bold", false),
+        ] {
+            let cond = style(text, wanted).checked().expect(wanted);
+            assert_eq!(cond.holds(&seen), holds, "{text:?} is {wanted}");
+        }
+        assert!((style("FAILED", "bold") & style("two", "underline")).holds(&seen));
+        assert!(!style("FAILED", "bold").in_rows(1..3).holds(&seen));
+        for wrong in ["bald", "on", "not", "not red", "bold #12"] {
+            assert!(matches!(style("FAILED", wrong).checked(), Err(Error::Invalid(_))), "{wrong}");
         }
     }
 }

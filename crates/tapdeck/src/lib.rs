@@ -67,7 +67,7 @@ pub mod turns;
 #[cfg(feature = "net")]
 mod wire_session;
 
-pub use cond::{Cond, cursor, quiet, row, state, text};
+pub use cond::{Cond, cursor, quiet, row, state, style, text};
 pub use error::{Error, Result};
 pub use recording::{Events, Recording};
 #[cfg(feature = "live")]
