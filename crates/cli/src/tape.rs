@@ -226,15 +226,15 @@ impl Tape {
     /// # Errors
     /// When the recording cannot be read on.
     pub fn tick(&mut self, now: Time) -> Result<bool, PlayError> {
-        self.tick_with(now, |_, _| {})
+        self.tick_with(now, |_| {})
     }
 
-    /// Plays the events that are due, and hands over each of them with the terminal after it. Those
-    /// that are passed on the way to another place are not handed over.
+    /// Plays the events that are due, and hands over each of them. Those that are passed on the way
+    /// to another place are not handed over.
     ///
     /// # Errors
     /// When the recording cannot be read on.
-    pub fn tick_with(&mut self, now: Time, mut played: impl FnMut(&Kind, &Term)) -> Result<bool, PlayError> {
+    pub fn tick_with(&mut self, now: Time, mut played: impl FnMut(&Kind)) -> Result<bool, PlayError> {
         let mut changed = self.learn();
         if self.way.is_none()
             && self.all_moments
@@ -260,7 +260,7 @@ impl Tape {
                 (self.playing, self.over) = (false, true);
                 return Ok(true);
             };
-            played(&event, self.player.term());
+            played(&event);
             changed = true;
             self.schedule(now)?;
         }

@@ -11,14 +11,14 @@ use crate::event::{Event, EventWriter, Header, Kind, Losses, Parts};
 /// Puts carriage returns before line feeds, as a terminal driver does, across any cuts of the
 /// stream.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct AddReturns {
+pub(crate) struct AddReturns {
     /// The last byte was a carriage return.
     after_return: bool,
 }
 
 impl AddReturns {
     /// Returns the output with carriage returns; borrowed where none is missing.
-    pub fn add<'a>(&mut self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
+    pub(crate) fn add<'a>(&mut self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
         let mut out = Vec::new();
         let mut done = 0;
         for at in memchr::memchr_iter(b'\n', bytes) {

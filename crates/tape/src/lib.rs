@@ -72,7 +72,6 @@ pub(crate) use tapdeck_core::base64;
 #[cfg(test)]
 mod testing;
 
-pub use carriage_returns::AddReturns;
 pub use convert::{Report, convert, convert_to_parts};
 pub use error::{Error, FilePosition, Result};
 pub use event::{Event, EventReader, EventWriter, Header, Item, Kind, Loss, Losses, Note, Parts};

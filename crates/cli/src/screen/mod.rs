@@ -12,14 +12,12 @@ pub(crate) fn top_row(term: &Term) -> u64 {
     term.evicted() + term.scrollback_len() as u64
 }
 
-/// Appends the lines from this row on for a terminal in raw mode, without the empty part of the
-/// screen. A line that goes on in the next row is one line, so that the terminal wraps it as wide
-/// as it is.
-pub(crate) fn write_lines_from(term: &Term, row: u64, colours: bool, out: &mut Vec<u8>) {
-    let skip = usize::try_from(row.saturating_sub(term.evicted())).unwrap_or(usize::MAX);
+/// Appends all lines for a terminal in raw mode, without the empty part of the screen. A line that
+/// goes on in the next row is one line, so that the terminal wraps it as wide as it is.
+pub(crate) fn write_lines(term: &Term, colours: bool, out: &mut Vec<u8>) {
     let mut blank = 0usize;
     let mut goes_on = false;
-    for line in term.lines().skip(skip) {
+    for line in term.lines() {
         if line.is_blank() {
             (blank, goes_on) = (blank + 1, false);
             continue;

@@ -74,7 +74,6 @@ struct Keyframe {
     offset: Offset,
     /// The model itself, so that every row still knows its last write.
     term: Term,
-    skipped: bool,
 }
 
 /// A place in a recording.
@@ -82,12 +81,9 @@ pub struct Player {
     source: Source,
     feed: Feed,
     settings: Settings,
-    pipes: bool,
     term: Term,
     first_size: Size,
     size_known: bool,
-    /// The model came here by the index, so that it lacks the rows before.
-    skipped: bool,
     jumps: u64,
     idle_limit: Option<Duration>,
     length: Time,
@@ -141,10 +137,8 @@ impl Player {
             feed,
             term: Term::new(first_size, settings.clone()),
             settings,
-            pipes,
             first_size,
             size_known,
-            skipped: false,
             jumps: 0,
             idle_limit,
             length: Time::ZERO,
@@ -185,12 +179,6 @@ impl Player {
         self.jumps
     }
 
-    /// Whether the model has seen every row up to this place, so that the count of its rows is that
-    /// of the recording. It has not where the index brought it here.
-    pub fn has_every_row(&self) -> bool {
-        !self.skipped
-    }
-
     /// A native recording tells its length at its end, and may have an index.
     fn prepare_native(&mut self) -> Result<(), PlayError> {
         let first = self.feed.next()?;
@@ -224,12 +212,6 @@ impl Player {
     /// The terminal as it is at this place.
     pub fn term(&self) -> &Term {
         &self.term
-    }
-
-    /// Whether the recorded program had no terminal, so that its lines end without a carriage
-    /// return.
-    pub fn is_of_pipes(&self) -> bool {
-        self.pipes
     }
 
     /// What is played.
@@ -484,7 +466,7 @@ impl Player {
                 let (offset, time, last_ts) = (keyframe.block_offset, keyframe.time, Some(keyframe.last_ts));
                 self.go_to(Spot::Block { offset, time, last_ts })?;
                 self.show(keyframe.size, &picture, byte_off);
-                (self.at, self.event_at, self.skipped) = (time, time, true);
+                (self.at, self.event_at) = (time, time);
                 return Ok(());
             }
         }
@@ -493,7 +475,6 @@ impl Player {
                 self.go_to(self.keyframes[i].spot)?;
                 let k = &self.keyframes[i];
                 self.term = k.term.clone();
-                self.skipped = k.skipped;
                 (self.at, self.event_at, self.offset) = (k.at, k.at, k.offset);
                 Ok(())
             }
@@ -506,7 +487,7 @@ impl Player {
         self.next = None;
         self.feed.go_to(spot)?;
         self.term = Term::new(self.first_size, self.settings.clone());
-        (self.at, self.event_at, self.offset, self.skipped) = (Time::ZERO, Time::ZERO, Offset(0), false);
+        (self.at, self.event_at, self.offset) = (Time::ZERO, Time::ZERO, Offset(0));
         self.jumps += 1;
         Ok(())
     }
@@ -539,7 +520,6 @@ impl Player {
             at: self.event_at,
             offset: self.offset,
             term: self.term.clone(),
-            skipped: self.skipped,
         });
     }
 }

@@ -1,9 +1,9 @@
 //! A recording on the user's terminal.
 //!
-//! Bytes pass as they are where they mean the same there: on a terminal of the recording's size, of
-//! which nothing else is shown. In all other cases the picture is painted from the model, at the
-//! recording's own size, on the alternate screen; it stays so until the end. Then the lines that
-//! the recording left go to the terminal's own screen and scrollback.
+//! The picture is painted from the model, at the recording's own size, on the alternate screen. So
+//! a terminal gets text, colors and cursor positions, and nothing else that a recording contains.
+//! At the end, the lines that the recording left go to the terminal's own screen and scrollback.
+//! Standard output that is not a terminal gets the program's bytes.
 
 use std::io::{self, Write};
 use std::ops::ControlFlow;
@@ -13,7 +13,7 @@ use tapdeck_cli::keymap::{Action, Keymap};
 use tapdeck_cli::tape::{NO_MARKER, Tape};
 use tapdeck_core::{Offset, Time};
 use tapdeck_host::{Clock, Goal, Keyboard, Player, Pressed};
-use tapdeck_tape::{AddReturns, Kind};
+use tapdeck_tape::Kind;
 use tapdeck_term::keys::{Key, KeyPress, Mods};
 use tapdeck_term::{FilterOptions, ReplayFilter, Size, Theme};
 
@@ -25,14 +25,14 @@ use crate::config::Config;
 use crate::ending::Ending;
 use crate::human;
 use crate::screen::crop::{Crop, Overlay, Room};
-use crate::screen::{top_row, write_lines_from};
+use crate::screen::write_lines;
 
 const SECOND: i64 = 1_000_000_000;
 /// The least time between two paintings.
 const FRAME: Duration = Duration::from_nanos(1_000_000_000 / 60);
 /// How long a frame that the program does not end is held back.
 const HALF_DRAWN: Duration = Duration::from_millis(150);
-/// How long the status line stays after a key where it covers a row.
+/// How long the status line stays after a key where the picture needs its row.
 const ANNOUNCE: Duration = Duration::from_millis(1_500);
 /// How long a notice stays.
 const NOTICE: Duration = Duration::from_secs(3);
@@ -44,17 +44,12 @@ const LEAST_TURN: Duration = Duration::from_millis(250);
 /// What a painted picture needs, and what undoes it.
 const ON: &[u8] = b"\x1b[?1049h\x1b[?25l";
 const OFF: &[u8] = b"\x1b[?2026l\x1b[m\x1b[?25h\x1b[?1049l";
-/// What undoes most of what a recording may have set, should this process die.
-const OFF_PASSING: &[u8] = b"\x1b[?2026l\x1b[m\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?1004l\
-    \x1b[?2004l\x1b[?1l\x1b>\x1b[?7h\x1b[4l\x1b7\x1b[?6l\x1b[?69l\x1b[r\x1b8\x1b[?25h\x1b[?1047l";
 
 /// How the recording is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
     /// Standard output is no terminal and gets the program's bytes.
     Exact,
-    /// Bytes pass to a terminal of the same size, but for those that could act on it.
-    Passing,
     /// Painted from the model.
     Painted,
 }
@@ -75,9 +70,8 @@ pub(super) struct Screening<'a> {
     keyboard: Keyboard,
     clock: Clock,
     way: Way,
+    /// Takes the styles out of bytes that are not painted.
     filter: ReplayFilter,
-    /// Adds carriage returns to the output of a program that ran on pipes.
-    returns: Option<AddReturns>,
     out: Vec<u8>,
     crop: Crop,
     /// The first row and column in sight, once the user has chosen them.
@@ -86,15 +80,13 @@ pub(super) struct Screening<'a> {
     decoder: Decoder,
     mode: Mode,
     notice: Option<(String, Time)>,
-    /// Until when the status line is shown even if it covers a row.
+    /// Until when the status line is shown even if the picture needs its row.
     announce_until: Option<Time>,
     /// The picture differs from what was painted.
     stale: bool,
     painted: Option<Time>,
     /// The jumps that the player had made then.
     jumps: u64,
-    /// Rows that passed, and so are in the terminal's scrollback.
-    passed: Option<u64>,
     search: Option<Search>,
     pattern: String,
     /// When the last round began.
@@ -120,7 +112,6 @@ impl<'a> Screening<'a> {
         if let Some(place) = &args.at {
             go_to(&mut player, place)?;
         }
-        let returns = (player.is_of_pipes() && size_of(&keyboard).is_some()).then(AddReturns::default);
         let mut tape = Tape::of(player);
         tape.set_pace(
             args.speed.unwrap_or(config.play.speed),
@@ -133,7 +124,6 @@ impl<'a> Screening<'a> {
             clock: Clock::start(),
             way: Way::Exact,
             filter: filter_of(colours),
-            returns,
             out: Vec::new(),
             crop: Crop::centred(colours, theme.filter(|_| colours)),
             pan: None,
@@ -146,7 +136,6 @@ impl<'a> Screening<'a> {
             stale: false,
             painted: None,
             jumps: 0,
-            passed: None,
             search: None,
             pattern: String::new(),
             begun: Time::ZERO,
@@ -170,21 +159,14 @@ impl<'a> Screening<'a> {
 
     /// Chooses how to show the recording, and makes room for it.
     fn open(&mut self) {
-        let Some(screen) = size_of(&self.keyboard) else { return };
-        // The terminal would show passed bytes in its own colours.
-        if screen != self.tape.term().size() || self.crop.theme().is_some() {
-            self.paint_from_now_on();
+        if size_of(&self.keyboard).is_none() {
             return;
         }
-        self.way = Way::Passing;
-        self.keyboard.dress(b"", OFF_PASSING);
-        // What the user has on the screen goes up into the scrollback, whole.
-        self.out.extend(std::iter::repeat_n(b'\n', usize::from(screen.rows)));
-        self.out.extend_from_slice(b"\x1b[H\x1b[2J");
-        if self.args.at.is_some() {
-            // The picture is complete, so the filter must not hold any of it back.
-            filter_of(self.crop.colours()).filter(&self.tape.term().dump_to_terminal(), &mut self.out);
-        }
+        self.way = Way::Painted;
+        let (on, off) = dress_of(self.crop.theme());
+        self.keyboard.dress(&on, &off);
+        self.out.extend_from_slice(&on);
+        self.repaint();
     }
 
     /// Shows the recording until it ends or the user leaves.
@@ -208,7 +190,7 @@ impl<'a> Screening<'a> {
             (self.notice, self.stale) = (None, true);
         }
         if self.announce_until.is_some_and(|until| until <= now) {
-            // The row that the line covered comes back.
+            // The picture gets its last row back.
             (self.announce_until, self.stale) = (None, true);
         }
         let may_paint_at = self.painted.map_or(now, |last| {
@@ -259,32 +241,12 @@ impl<'a> Screening<'a> {
             return Ok(ControlFlow::Continue(()));
         }
         let (way, plain) = (self.way, !self.crop.colours());
-        let size = self.tape.term().size();
-        let (out, filter, returns) = (&mut self.out, &mut self.filter, &mut self.returns);
-        let mut top = top_row(self.tape.term());
-        let mut same = true;
-        self.stale |= self.tape.tick_with(now, |event, term| {
-            let Kind::Output(bytes) = event else {
-                same &= term.size() == size;
-                return;
-            };
-            if way == Way::Painted || (way == Way::Passing && !same) {
-                return;
-            }
-            top = top_row(term);
-            let straight = returns.as_mut().map(|returns| returns.add(bytes));
-            let bytes = straight.as_deref().unwrap_or(bytes);
-            // A file or a pipe gets the program's bytes; a terminal only what cannot act on it.
-            if way == Way::Passing || plain {
-                filter.filter(bytes, out);
-            } else {
-                out.extend_from_slice(bytes);
-            }
+        let (out, filter) = (&mut self.out, &mut self.filter);
+        self.stale |= self.tape.tick_with(now, |event| match event {
+            Kind::Output(bytes) if way == Way::Exact && plain => filter.filter(bytes, out),
+            Kind::Output(bytes) if way == Way::Exact => out.extend_from_slice(bytes),
+            _ => {}
         })?;
-        if way == Way::Passing && !same {
-            self.paint_from_now_on();
-            self.passed = self.passed.map(|now| now.min(top));
-        }
         self.tell_hop(now);
         if !self.tape.is_over() {
             return Ok(ControlFlow::Continue(()));
@@ -297,39 +259,12 @@ impl<'a> Screening<'a> {
             self.begun = now;
             self.tape.restart(now)?;
             self.stale = true;
-            if self.way == Way::Passing {
-                self.filter.finish(&mut self.out);
-                self.filter = filter_of(self.crop.colours());
-                // The recording may have left the other screen on at its end.
-                self.out.extend_from_slice(b"\x1b[?1049l");
-                filter_of(self.crop.colours()).filter(&self.tape.term().dump_screen(), &mut self.out);
-            }
         }
         Ok(ControlFlow::Continue(()))
     }
 
-    /// Leaves the passing of bytes for the painting of pictures.
-    fn paint_from_now_on(&mut self) {
-        match self.way {
-            Way::Painted => return,
-            Way::Exact if size_of(&self.keyboard).is_none() => return,
-            Way::Exact => {}
-            Way::Passing => {
-                self.filter.finish(&mut self.out);
-                self.out.extend_from_slice(&self.tape.term().undo_modes());
-                self.passed = Some(top_row(self.tape.term()));
-            }
-        }
-        self.way = Way::Painted;
-        let (on, off) = dress_of(self.crop.theme());
-        self.keyboard.dress(&on, &off);
-        self.out.extend_from_slice(&on);
-        self.repaint();
-    }
-
     /// Has everything painted anew.
     fn repaint(&mut self) {
-        self.paint_from_now_on();
         self.crop.forget();
         (self.stale, self.painted) = (true, None);
     }
@@ -339,19 +274,20 @@ impl<'a> Screening<'a> {
         let size = self.tape.term().size();
         let cut = size.cols > screen.cols || size.rows > screen.rows;
         let there = self.keyboard.is_there();
-        // The line has a row of its own, or covers one for a while.
-        let own_row = screen.rows > 1 && (cut || (there && size.rows < screen.rows));
         let busy = self.notice.is_some() || !matches!(self.mode, Mode::Watch) || self.search.is_some();
         let announced = !self.tape.plays() || self.announce_until.is_some() || busy;
+        // The line has a row of its own, which a picture as high as the terminal gives up while the
+        // line is shown. The view follows the cursor, so what is being typed stays in sight.
+        let has_line = screen.rows > 1 && (cut || (there && (announced || size.rows < screen.rows)));
         let room = Room {
             cols: screen.cols,
             rows: screen.rows,
-            free: screen.rows - u16::from(own_row),
+            free: screen.rows - u16::from(has_line),
             pan: self.pan,
         };
-        let shown = self.crop.layout_of(self.tape.term(), room).shown;
+        let layout = self.crop.layout_of(self.tape.term(), room);
         let mut over = Overlay::default();
-        if own_row || (there && announced && screen.rows > 1) {
+        if has_line {
             let text = match &self.mode {
                 Mode::Prompt(text) => Some(format!("/{text}▏")),
                 _ if self.search.is_some() => Some(format!("searching for {} …", self.pattern)),
@@ -363,7 +299,7 @@ impl<'a> Screening<'a> {
                 paused: !self.tape.plays(),
                 speed: self.tape.speed(),
                 notice: text.as_deref(),
-                cut: cut.then_some((shown, size)),
+                cut: layout.hides(size).then_some((layout.shown, size)),
             }
             .line(screen.cols);
             over.rows = screen.rows - 1..screen.rows;
@@ -387,9 +323,6 @@ impl<'a> Screening<'a> {
         let suspend = KeyPress::new(Key::Char('z'), Mods::CTRL);
         let action = self.keymap.action_of(key);
         if key == suspend {
-            if self.way == Way::Passing {
-                self.paint_from_now_on();
-            }
             self.flush()?;
             self.keyboard.suspend()?;
             self.repaint();
@@ -420,9 +353,8 @@ impl<'a> Screening<'a> {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// Does what a key asks for, in a painted picture, so that the status line can say so.
+    /// Does what a key asks for, and has the status line say so.
     fn obey(&mut self, action: Action) -> Result<(), Stopped> {
-        self.paint_from_now_on();
         self.stop_search()?;
         let now = self.clock.now().mono;
         (self.stale, self.notice) = (true, None);
@@ -563,41 +495,17 @@ impl<'a> Screening<'a> {
     /// Gives the terminal back: with the lines that the recording left, sane modes, and the cursor
     /// on a free line below.
     fn close(&mut self) -> Result<(), Stopped> {
-        let Some(screen) = size_of(&self.keyboard) else { return self.flush() };
+        if self.way == Way::Exact {
+            return self.flush();
+        }
         let term = self.tape.term();
         self.keyboard.dress(b"", b"");
-        match self.way {
-            Way::Exact => {}
-            Way::Passing => {
-                self.filter.finish(&mut self.out);
-                self.out.extend_from_slice(&term.undo_modes());
-                if !term.modes().alternate() {
-                    let written = term.screen().rposition(|line| !line.is_blank());
-                    let used = written.map_or(0, |row| row + 1).min(usize::from(screen.rows));
-                    let end = if used > 0 { "\r\n" } else { "" };
-                    self.out.extend_from_slice(format!("\x1b[{};1H{end}", used.max(1)).as_bytes());
-                }
-            }
-            Way::Painted => {
-                self.crop.leave(&mut self.out);
-                self.out.extend_from_slice(&dress_of(self.crop.theme()).1);
-                let mut main = term.clone();
-                // A program that still has the alternate screen leaves the lines that it covers.
-                main.feed(&term.undo_modes());
-                let top = top_row(&main);
-                let from = match self.passed {
-                    Some(passed) if self.tape.player().has_every_row() => passed.min(top),
-                    _ => 0,
-                };
-                if self.passed.is_some() {
-                    // The screen as it was when bytes last passed, row by row: terminals keep a
-                    // screen that is cleared at once in their scrollback.
-                    let rows = "\x1b[2K\x1b[B".repeat(usize::from(screen.rows));
-                    self.out.extend_from_slice(format!("\x1b[H{rows}\x1b[H").as_bytes());
-                }
-                write_lines_from(&main, from, self.crop.colours(), &mut self.out);
-            }
-        }
+        self.crop.leave(&mut self.out);
+        self.out.extend_from_slice(&dress_of(self.crop.theme()).1);
+        let mut main = term.clone();
+        // A program that still has the alternate screen leaves the lines that it covers.
+        main.feed(&term.undo_modes());
+        write_lines(&main, self.crop.colours(), &mut self.out);
         self.flush()
     }
 

@@ -34,7 +34,13 @@ impl Status<'_> {
             // That a part is missing matters more than the length.
             left = format!(" {sign} {} ", time(self.at));
         }
-        let right = hints.into_iter().find(|hint| fits(&left, hint)).unwrap_or_default();
+        // A notice comes before the hints: they are as long as it leaves room for.
+        let notice = self.notice.map_or(String::new(), |notice| format!("{left}{notice} "));
+        let with_notice = hints.iter().find(|hint| fits(&notice, hint));
+        let alone = || hints.iter().rfind(|hint| fits(&left, hint));
+        let longest = hints.iter().find(|hint| fits(&left, hint));
+        let right = if self.notice.is_some() { with_notice.or_else(alone) } else { longest };
+        let right = right.cloned().unwrap_or_default();
         let room = cols.saturating_sub(text_width(&left) + text_width(&right));
         let middle = match self.notice {
             Some(notice) => {
