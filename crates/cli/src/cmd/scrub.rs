@@ -436,7 +436,8 @@ fn beside(
             // The seal is of the original bytes.
             meta.seal = None;
             meta.brotli_q = Some(args.brotli_q);
-            meta.sha256 = file_digest(&sink.path).ok();
+            let digest = file_digest(&sink.path).map_err(|e| Failure::write(&sink.path, &e))?;
+            meta.sha256 = Some(digest);
             meta.extra.insert("scrubbed", JsonValue::of(&json!({"tapdeck": env!("CARGO_PKG_VERSION")})));
             let bytes = meta.to_bytes().map_err(|e| Failure::io(e.to_string()))?;
             put("meta.json", &bytes)?;

@@ -311,6 +311,7 @@ impl UserSocket for Served {
     }
 
     fn flush(&mut self) {
+        // A client that is gone is noticed when it is read from.
         self.with(|state| drop(state.queue.flush(&mut state.conn)));
     }
 

@@ -182,8 +182,8 @@ pub fn repair(source: &Source, to: &Path, overwrite: bool) -> Result<Repaired, C
         copy.commit().map_err(ConvertError::write(&path))?;
     }
     if let (Some(meta), Some(mut file)) = (old_meta, meta_file) {
-        let sha256 = tapdeck_host::file_digest(to).ok();
-        let mut copy = Meta { sha256, seal: None, ..meta };
+        let sha256 = tapdeck_host::file_digest(to).map_err(ConvertError::write(to))?;
+        let mut copy = Meta { sha256: Some(sha256), seal: None, ..meta };
         if digest == Digest::Differs {
             // The new digest is the copy's. It must not hide that the original differs from its
             // digest.
