@@ -12,12 +12,13 @@ use std::time::Duration;
 use bytes::Bytes;
 use tapdeck_core::turns::Turn;
 use tapdeck_core::{PartyId, Refused, Role};
-use tapdeck_host::{Glass, Handle};
+use tapdeck_host::{Handle, Look};
 use tapdeck_proto::broker::{self, Blob, Request};
 use tapdeck_term::keys;
 
 use super::{greet, read_frame, socket};
 use crate::door::is_trusted;
+use crate::live::Access;
 
 /// Turns that wait for a slow broker; further ones are not reported.
 const WAITING: usize = 64;
@@ -40,8 +41,7 @@ impl Wrapper {
     pub(crate) fn join(
         session: &str,
         pattern: &str,
-        handle: &Handle,
-        glass: &Glass,
+        access: Access,
         past: impl Iterator<Item = Arc<Turn>>,
     ) -> Option<Self> {
         let mut stream = UnixStream::connect(socket().ok()?).ok().filter(is_trusted)?;
@@ -65,8 +65,7 @@ impl Wrapper {
         let name = session.to_owned();
         let thread = |what: &str| std::thread::Builder::new().name(format!("tapdeck-{what}"));
         thread("turns-out").spawn(move || write_turns(writing, &name, &turns)).ok()?;
-        let (handle, glass) = (handle.clone(), glass.clone());
-        thread("turns-in").spawn(move || read_injections(reading, &handle, &glass)).ok()?;
+        thread("turns-in").spawn(move || read_injections(reading, access)).ok()?;
         Some(Self { tell, stream, session: session.to_owned() })
     }
 
@@ -104,24 +103,24 @@ fn write_turns(mut stream: UnixStream, session: &str, turns: &Receiver<Arc<Turn>
     }
 }
 
-fn read_injections(mut stream: UnixStream, handle: &Handle, glass: &Glass) {
+fn read_injections(mut stream: UnixStream, mut access: Access) {
     // One party for all: leaving would drop what the program has not read yet.
     // Only this user reaches the broker, so an injected turn is a person's paste.
-    let Ok(party) = handle.join("broker", Role::Human) else { return };
+    let Ok(party) = access.driver().join("broker", Role::Human) else { return };
     while let Ok(message) = read_frame(&mut stream) {
         let Some(inject) = message.inject() else { continue };
         // While this party holds the stick, no other can start a program that runs each line.
-        if !matches!(handle.take(party), Ok(Ok(_))) {
+        if !matches!(access.driver().take(party), Ok(Ok(_))) {
             continue;
         }
         let content = inject.content.0;
         let bytes =
-            if inject.raw { content } else { pasted(&String::from_utf8_lossy(&content), handle, glass) };
-        offer(handle, party, bytes.into());
+            if inject.raw { content } else { pasted(&String::from_utf8_lossy(&content), &access.look()) };
+        offer(access.driver(), party, bytes.into());
         // The former holder claims the stick again by typing.
-        let _ = handle.release(party);
+        let _ = access.driver().release(party);
     }
-    handle.leave(party);
+    access.driver().leave(party);
 }
 
 /// Offers bytes as fast as the program reads, until it has read all of them: releasing the stick
@@ -151,8 +150,7 @@ fn offer(handle: &Handle, party: PartyId, bytes: Bytes) {
 /// Encodes text as a person would paste it. Line ends become blanks where they would submit:
 /// without bracketed paste, and while a shell that asked for it runs a line, because its program
 /// may not have.
-fn pasted(text: &str, handle: &Handle, glass: &Glass) -> Vec<u8> {
-    let look = glass.look(handle);
+fn pasted(text: &str, look: &Look<'_>) -> Vec<u8> {
     let modes = look.term().modes();
     let text = text.trim_end_matches(['\n', '\r']);
     if modes.bracketed_paste() && !look.detector().is_some_and(|d| d.is_changing()) {

@@ -12,8 +12,9 @@ use tapdeck_host::{Glass, Handle, Look};
 
 use crate::broker::Wrapper;
 
-/// A session's model and driver.
-pub(super) struct Access {
+/// A session's model and driver. A thread that needs both has an `Access` of its own.
+#[derive(Clone)]
+pub(crate) struct Access {
     handle: Handle,
     glass: Glass,
 }
@@ -24,12 +25,12 @@ impl Access {
     }
 
     /// Holds the model, brought up to the log's end.
-    pub(super) fn look(&mut self) -> Look<'_> {
+    pub(crate) fn look(&mut self) -> Look<'_> {
         self.glass.look(&self.handle)
     }
 
     /// Returns the way to the driver.
-    pub(super) fn driver(&self) -> &Handle {
+    pub(crate) fn driver(&self) -> &Handle {
         &self.handle
     }
 
@@ -61,6 +62,6 @@ impl Access {
     /// Registers the session with the broker, if there is one and turns are looked for.
     pub(super) fn join_broker(&mut self, id: &str, past: Vec<Arc<Turn>>) -> Option<Wrapper> {
         let pattern = self.look().detector().map(|d| d.rules().pattern().to_owned())?;
-        Wrapper::join(id, &pattern, &self.handle, &self.glass, past.into_iter())
+        Wrapper::join(id, &pattern, self.clone(), past.into_iter())
     }
 }

@@ -36,6 +36,7 @@ mod send;
 mod session;
 mod turns;
 
+pub(crate) use access::Access;
 pub(crate) use queue::Queue;
 
 pub use auth::Grants;
