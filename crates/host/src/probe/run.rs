@@ -122,52 +122,10 @@ pub fn probe_folder() -> PathBuf {
 
 /// Runs a probe against the program.
 pub fn probe(agent: &Agent, probe: &Probe, mut options: ProbeOptions) -> Probed {
-    let clock = Clock::start();
-    // A program that is named by a path is meant from here.
-    let program = options.program.take().unwrap_or_else(|| agent.program.as_str().into());
-    let program = match program.as_bytes().contains(&b'/') {
-        true => std::fs::canonicalize(&program).map_or(program, PathBuf::into_os_string),
-        false => program,
-    };
-    if options.cwd.is_none() {
-        let folder = probe_folder();
-        options.cwd = std::fs::create_dir_all(&folder).is_ok().then_some(folder);
-    }
-    let allowed = DEFAULT_ENV.into_iter().chain(agent.env.iter().map(String::as_str));
-    let given = [("TERM".into(), "xterm-256color".into())];
-    let mut environment = Environment::from_allowlist(allowed, given);
-    environment.default_value("LANG", "C.UTF-8");
-    let mut argv = vec![program];
-    argv.extend(probe.args.iter().map(OsString::from));
-    let mut done = Probed {
-        status: Status::Error,
-        detail: String::new(),
-        facts: Facts::default(),
-        captured: clock.wall_start(),
-        environment,
-        argv,
-        recorded: None,
-    };
-    if let Err(e) = find_program(&done.argv[0], options.cwd.as_deref()) {
-        let why = match e {
-            PreflightError::NotFound(name) => format!("{name}: command not found"),
-            e => e.to_string(),
-        };
-        (done.status, done.detail) = (Status::Unavailable, why);
+    let mut done = prepare(agent, probe, &mut options);
+    if let Err((status, detail)) = preflight(agent, probe, &options, &done) {
+        (done.status, done.detail) = (status, detail);
         return done;
-    }
-    if !probe.on_exit && !agent.auth.is_empty() {
-        let words = done.argv.iter().take(1).cloned().chain(agent.auth.iter().map(OsString::from));
-        let mut spec = CommandSpec::new(words);
-        spec.cwd.clone_from(&options.cwd);
-        done.environment.apply(&mut spec);
-        // An answer that cannot be had decides nothing.
-        if let Ok((Ended::Program, Exit::Code(code @ 1..), _)) = run_quietly(&spec) {
-            let asked = agent.auth.join(" ");
-            done.status = Status::Unauthenticated;
-            done.detail = format!("`{} {asked}` ended with exit code {code}", agent.program);
-            return done;
-        }
     }
     let mut launch = Launch::new(CommandSpec::new(done.argv.clone()));
     done.environment.apply(&mut launch.command);
@@ -213,6 +171,68 @@ pub fn probe(agent: &Agent, probe: &Probe, mut options: ProbeOptions) -> Probed 
         Ok((Err(e), _)) | Err(e) => done.detail = e.to_string(),
     }
     done
+}
+
+/// Decides what to run, where, and in which environment. Nothing has been found out yet.
+fn prepare(agent: &Agent, probe: &Probe, options: &mut ProbeOptions) -> Probed {
+    let clock = Clock::start();
+    // A program that is named by a path is meant from here.
+    let program = options.program.take().unwrap_or_else(|| agent.program.as_str().into());
+    let program = match program.as_bytes().contains(&b'/') {
+        true => std::fs::canonicalize(&program).map_or(program, PathBuf::into_os_string),
+        false => program,
+    };
+    if options.cwd.is_none() {
+        let folder = probe_folder();
+        options.cwd = std::fs::create_dir_all(&folder).is_ok().then_some(folder);
+    }
+    let allowed = DEFAULT_ENV.into_iter().chain(agent.env.iter().map(String::as_str));
+    let given = [("TERM".into(), "xterm-256color".into())];
+    let mut environment = Environment::from_allowlist(allowed, given);
+    environment.default_value("LANG", "C.UTF-8");
+    let mut argv = vec![program];
+    argv.extend(probe.args.iter().map(OsString::from));
+    Probed {
+        status: Status::Error,
+        detail: String::new(),
+        facts: Facts::default(),
+        captured: clock.wall_start(),
+        environment,
+        argv,
+        recorded: None,
+    }
+}
+
+/// Checks that the program exists and that its user is signed in, as far as it can tell.
+fn preflight(
+    agent: &Agent,
+    probe: &Probe,
+    options: &ProbeOptions,
+    planned: &Probed,
+) -> Result<(), (Status, String)> {
+    if let Err(e) = find_program(&planned.argv[0], options.cwd.as_deref()) {
+        let why = match e {
+            PreflightError::NotFound(name) => format!("{name}: command not found"),
+            e => e.to_string(),
+        };
+        return Err((Status::Unavailable, why));
+    }
+    if probe.on_exit || agent.auth.is_empty() {
+        return Ok(());
+    }
+    let words = planned.argv.iter().take(1).cloned().chain(agent.auth.iter().map(OsString::from));
+    let mut spec = CommandSpec::new(words);
+    spec.cwd.clone_from(&options.cwd);
+    planned.environment.apply(&mut spec);
+    match run_quietly(&spec) {
+        Ok((Ended::Program, Exit::Code(code @ 1..), _)) => {
+            let asked = agent.auth.join(" ");
+            let why = format!("`{} {asked}` ended with exit code {code}", agent.program);
+            Err((Status::Unauthenticated, why))
+        }
+        // An answer that cannot be had decides nothing.
+        _ => Ok(()),
+    }
 }
 
 /// While it lives, what loses its parent becomes a child of this process. Agents leave servers
@@ -294,10 +314,8 @@ impl Watcher {
         let party = handle.join("probe", Role::Bot).ok();
         let send = |bytes: Vec<u8>| {
             if let Some(party) = party {
-                // Each time: a bot that was silent for long has lost the stick.
-                let _ = handle.claim(party);
                 // A refusal means that the program no longer reads, which shows soon enough.
-                let _ = handle.input(party, None, Bytes::from(bytes));
+                let _ = handle.input_or_claim(party, Bytes::from(bytes));
             }
         };
         loop {
