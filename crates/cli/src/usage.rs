@@ -27,93 +27,107 @@ pub(crate) fn report(e: &clap::Error) -> Ending {
 
 /// One sentence for the mistakes that have an obvious remedy.
 fn sentence(e: &clap::Error, args: &[String]) -> Option<String> {
-    let text = |kind| match e.get(kind)? {
+    match e.kind() {
+        ErrorKind::UnknownArgument => unknown_argument(e, args),
+        ErrorKind::InvalidSubcommand => unknown_command(e, args),
+        ErrorKind::MissingRequiredArgument => Some(missing_argument(e, args)),
+        ErrorKind::InvalidValue => unknown_value(e, args),
+        ErrorKind::ValueValidation => invalid_value(e),
+        ErrorKind::ArgumentConflict => conflict(e),
+        _ => None,
+    }
+}
+
+fn unknown_argument(e: &clap::Error, args: &[String]) -> Option<String> {
+    let unknown = text(e, ContextKind::InvalidArg)?;
+    let (command, name) = subcommand(args);
+    if !unknown.starts_with('-') {
+        return Some(unexpected_word(&unknown, args, &command, &name));
+    }
+    Some(match text(e, ContextKind::SuggestedArg) {
+        Some(known) => format!("unknown option {unknown}; did you mean {known}?"),
+        None => format!("unknown option {unknown}; see {name} --help"),
+    })
+}
+
+/// A word too many: an output without its option, a command without `--`, or something else.
+fn unexpected_word(unknown: &str, args: &[String], command: &Command, name: &str) -> String {
+    let typed = args.iter().position(|arg| arg == unknown);
+    if command.get_arguments().any(|arg| arg.get_long() == Some("output")) {
+        let before = shown(&args[..typed.unwrap_or(args.len())]);
+        return format!(
+            "unexpected argument {unknown:?}: put -o before the output: tapdeck {before} -o {unknown}"
+        );
+    }
+    match typed.filter(|_| command.get_positionals().any(is_command)) {
+        Some(at) => format!(
+            "unexpected argument {unknown:?}: put -- before the command: tapdeck {} -- {}",
+            shown(&args[..at]),
+            shown(&args[at..])
+        ),
+        None => format!("unexpected argument {unknown:?}; see {name} --help"),
+    }
+}
+
+fn unknown_command(e: &clap::Error, args: &[String]) -> Option<String> {
+    let unknown = text(e, ContextKind::InvalidSubcommand)?;
+    let (command, name) = subcommand(args);
+    let known = command.get_subcommands().flat_map(Command::get_name_and_visible_aliases);
+    Some(match nearest::name(&unknown, known) {
+        Some(known) => format!("unknown command {unknown:?}; did you mean {known}?"),
+        None => format!("unknown command {unknown:?}; see {name} --help"),
+    })
+}
+
+fn missing_argument(e: &clap::Error, args: &[String]) -> String {
+    let missing: Vec<String> = texts(e, ContextKind::InvalidArg).iter().map(|arg| plain(arg)).collect();
+    let (mut command, name) = subcommand(args);
+    if missing.iter().any(|arg| arg.contains(" or ")) {
+        return format!("give {}; see {name} --help", missing.join(" and "));
+    }
+    let usage = plain(&command.render_usage().to_string());
+    let usage = usage.strip_prefix("Usage:").unwrap_or(&usage).lines().next().unwrap_or_default().trim();
+    // The usage of a part of a command lacks the words before it.
+    let usage = usage.split_once(' ').map_or("", |(_, rest)| rest);
+    format!("missing {}: {name} {usage}; see {name} --help", missing.join(" and "))
+}
+
+fn unknown_value(e: &clap::Error, args: &[String]) -> Option<String> {
+    let (arg, value) = (plain(&text(e, ContextKind::InvalidArg)?), text(e, ContextKind::InvalidValue)?);
+    let known = texts(e, ContextKind::ValidValue);
+    let what = if value.is_empty() { "missing value".into() } else { format!("unknown value {value:?}") };
+    Some(match alternatives(&known) {
+        Some(known) => format!("{what} for {arg}; use {known}"),
+        None => format!("{what} for {arg}; see {} --help", subcommand(args).1),
+    })
+}
+
+fn invalid_value(e: &clap::Error) -> Option<String> {
+    let (arg, value) = (plain(&text(e, ContextKind::InvalidArg)?), text(e, ContextKind::InvalidValue)?);
+    let why = std::error::Error::source(e)?.to_string();
+    let why = match why.as_str() {
+        "invalid digit found in string" | "cannot parse integer from empty string" => "expected a number",
+        "number would be zero for non-zero type" => "expected a number above zero",
+        why => why,
+    };
+    Some(format!("invalid value {value:?} for {arg}: {why}"))
+}
+
+fn conflict(e: &clap::Error) -> Option<String> {
+    let (arg, others) = (plain(&text(e, ContextKind::InvalidArg)?), texts(e, ContextKind::PriorArg));
+    let others: Vec<String> = others.iter().map(|other| plain(other)).collect();
+    let others = alternatives(&others).filter(|_| !others.contains(&arg));
+    Some(match others {
+        Some(others) => format!("{arg} cannot be used with {others}"),
+        None => format!("{arg} may be given only once"),
+    })
+}
+
+/// The first text of a kind in an error.
+fn text(e: &clap::Error, kind: ContextKind) -> Option<String> {
+    match e.get(kind)? {
         ContextValue::String(text) => Some(text.clone()),
         ContextValue::Strings(texts) => texts.first().cloned(),
-        _ => None,
-    };
-    match e.kind() {
-        ErrorKind::UnknownArgument => {
-            let unknown = text(ContextKind::InvalidArg)?;
-            let (command, name) = subcommand(args);
-            if !unknown.starts_with('-') {
-                let takes_command = command.get_positionals().any(is_command);
-                let typed = args.iter().position(|arg| *arg == unknown).filter(|_| takes_command);
-                if command.get_arguments().any(|arg| arg.get_long() == Some("output")) {
-                    let at = args.iter().position(|arg| *arg == unknown).unwrap_or(args.len());
-                    let before = shown(&args[..at]);
-                    return Some(format!(
-                        "unexpected argument {unknown:?}: put -o before the output: tapdeck {before} -o {unknown}"
-                    ));
-                }
-                return Some(match typed {
-                    Some(at) => format!(
-                        "unexpected argument {unknown:?}: put -- before the command: tapdeck {} -- {}",
-                        shown(&args[..at]),
-                        shown(&args[at..])
-                    ),
-                    None => format!("unexpected argument {unknown:?}; see {name} --help"),
-                });
-            }
-            Some(match text(ContextKind::SuggestedArg) {
-                Some(known) => format!("unknown option {unknown}; did you mean {known}?"),
-                None => format!("unknown option {unknown}; see {name} --help"),
-            })
-        }
-        ErrorKind::InvalidSubcommand => {
-            let unknown = text(ContextKind::InvalidSubcommand)?;
-            let (command, name) = subcommand(args);
-            let known = command.get_subcommands().flat_map(Command::get_name_and_visible_aliases);
-            Some(match nearest::name(&unknown, known) {
-                Some(known) => format!("unknown command {unknown:?}; did you mean {known}?"),
-                None => format!("unknown command {unknown:?}; see {name} --help"),
-            })
-        }
-        ErrorKind::MissingRequiredArgument => {
-            let missing: Vec<String> =
-                texts(e, ContextKind::InvalidArg).iter().map(|arg| plain(arg)).collect();
-            let (mut command, name) = subcommand(args);
-            if missing.iter().any(|arg| arg.contains(" or ")) {
-                return Some(format!("give {}; see {name} --help", missing.join(" and ")));
-            }
-            let usage = plain(&command.render_usage().to_string());
-            let usage =
-                usage.strip_prefix("Usage:").unwrap_or(&usage).lines().next().unwrap_or_default().trim();
-            // The usage of a part of a command lacks the words before it.
-            let usage = usage.split_once(' ').map_or("", |(_, rest)| rest);
-            Some(format!("missing {}: {name} {usage}; see {name} --help", missing.join(" and ")))
-        }
-        ErrorKind::InvalidValue => {
-            let (arg, value) = (plain(&text(ContextKind::InvalidArg)?), text(ContextKind::InvalidValue)?);
-            let known = texts(e, ContextKind::ValidValue);
-            let what =
-                if value.is_empty() { "missing value".into() } else { format!("unknown value {value:?}") };
-            Some(match alternatives(&known) {
-                Some(known) => format!("{what} for {arg}; use {known}"),
-                None => format!("{what} for {arg}; see {} --help", subcommand(args).1),
-            })
-        }
-        ErrorKind::ValueValidation => {
-            let (arg, value) = (plain(&text(ContextKind::InvalidArg)?), text(ContextKind::InvalidValue)?);
-            let why = std::error::Error::source(e)?.to_string();
-            let why = match why.as_str() {
-                "invalid digit found in string" | "cannot parse integer from empty string" => {
-                    "expected a number"
-                }
-                "number would be zero for non-zero type" => "expected a number above zero",
-                why => why,
-            };
-            Some(format!("invalid value {value:?} for {arg}: {why}"))
-        }
-        ErrorKind::ArgumentConflict => {
-            let (arg, others) = (plain(&text(ContextKind::InvalidArg)?), texts(e, ContextKind::PriorArg));
-            let others: Vec<String> = others.iter().map(|other| plain(other)).collect();
-            let others = alternatives(&others).filter(|_| !others.contains(&arg));
-            Some(match others {
-                Some(others) => format!("{arg} cannot be used with {others}"),
-                None => format!("{arg} may be given only once"),
-            })
-        }
         _ => None,
     }
 }

@@ -32,30 +32,35 @@ pub(crate) fn parse(text: &str) -> Vec<Part> {
             open = false;
             continue;
         }
-        let last = parts.last_mut().filter(|_| open);
+        let last = parts.pop_if(|_| open);
         open = true;
-        if let Some(row) = line.strip_prefix("  ") {
-            let (left, right) = row.split_once("  ").unwrap_or((row, ""));
-            let row = (left.to_owned(), right.trim().to_owned());
-            match last {
-                Some(Part::List { rows, .. }) => rows.push(row),
-                Some(part @ Part::Paragraph(_)) => {
-                    let heading = match part {
-                        Part::Paragraph(text) => std::mem::take(text),
-                        Part::List { .. } => String::new(),
-                    };
-                    *part = Part::List { heading, rows: vec![row] };
-                }
-                None => parts.push(Part::List { heading: String::new(), rows: vec![row] }),
-            }
-        } else if let Some(Part::Paragraph(text)) = last {
-            text.push(' ');
-            text.push_str(line.trim());
-        } else {
-            parts.push(Part::Paragraph(line.trim().to_owned()));
+        match line.strip_prefix("  ") {
+            Some(row) => parts.extend(with_row(last, row)),
+            None => parts.extend(with_line(last, line.trim())),
         }
     }
     parts
+}
+
+/// Adds a row to the list that is open. A paragraph right above it becomes its heading.
+fn with_row(last: Option<Part>, row: &str) -> [Part; 1] {
+    let (left, right) = row.split_once("  ").unwrap_or((row, ""));
+    let row = (left.to_owned(), right.trim().to_owned());
+    let (heading, mut rows) = match last {
+        Some(Part::List { heading, rows }) => (heading, rows),
+        Some(Part::Paragraph(text)) => (text, Vec::new()),
+        None => (String::new(), Vec::new()),
+    };
+    rows.push(row);
+    [Part::List { heading, rows }]
+}
+
+/// Adds a line to the paragraph that is open, or begins one behind a list.
+fn with_line(last: Option<Part>, line: &str) -> Vec<Part> {
+    match last {
+        Some(Part::Paragraph(text)) => vec![Part::Paragraph(format!("{text} {line}"))],
+        last => last.into_iter().chain([Part::Paragraph(line.to_owned())]).collect(),
+    }
 }
 
 /// Returns the first two examples alone.

@@ -5,10 +5,50 @@ use core::time::Duration;
 
 use tapdeck_term::{Mark, Term};
 
-use super::detector::{ABOVE, At, Detector, EDITOR_WAIT, Phase, Run};
+use super::detector::{ABOVE, At, Detector, EDITOR_WAIT, Marked, Phase, Run};
 use super::page;
 use super::{Evidence, Notice, OutputPoint};
 use crate::time::Stamp;
+
+/// The line in front of the cursor.
+struct PromptLine {
+    text: String,
+    /// The rule for prompts that it matches.
+    entry: Option<usize>,
+    /// Whether a line editor is on.
+    editor: bool,
+    /// The row where the text begins.
+    first_row: u64,
+    /// The cursor.
+    row: u64,
+    col: u16,
+    /// The text behind the cursor.
+    right: String,
+}
+
+impl PromptLine {
+    /// The line as a prompt that begins in this column.
+    fn at(
+        &self,
+        evidence: Evidence,
+        begins: Option<(u64, u16, u64)>,
+        from_col: u16,
+        sign: Option<u64>,
+    ) -> At {
+        At {
+            text: columns_from(&self.text, from_col),
+            entry: self.entry,
+            evidence,
+            begins,
+            row: self.row,
+            col: self.col,
+            from_col,
+            editor: self.editor,
+            sign,
+            right: self.right.clone(),
+        }
+    }
+}
 
 impl Detector {
     /// The prompt that stands in front of the cursor, if one does.
@@ -16,95 +56,120 @@ impl Detector {
         if term.modes().alternate() {
             return None;
         }
-        let since = match &self.phase {
-            Phase::Running(run) => run.submitted.byte,
-            _ => 0,
-        };
-        let before = match &self.phase {
-            Phase::Running(run) => Some(&run.at),
-            Phase::Ready(at) => Some(at),
-            Phase::Start => None,
-        };
-        let (text, row) = page::before_cursor(term);
-        let here = page::absolute(term, term.cursor().row);
-        let entry = self.rules.prompts.iter().position(|p| p.pattern.is_match(&text));
-        let editor = term.modes().bracketed_paste() && self.editor_on.is_some_and(|(.., o)| o >= since);
-        let (col, cols) = (term.cursor().col, term.size().cols);
-        let at = |evidence, begins, from_col, sign| At {
-            text: columns_from(&text, from_col),
-            entry,
-            evidence,
-            begins,
-            row: here,
-            col,
-            from_col,
-            editor,
-            sign,
-            right: page::row(term, here)
-                .map(|l| page::columns(l, col, cols))
-                .unwrap_or_default()
-                .trim()
-                .to_owned(),
-        };
-        // The shell's own word.
-        let marked = self.mark.filter(|m| m.offset >= since);
-        match marked.map(|m| m.mark) {
-            Some(Mark::Input) => {
-                let begins = self.prompt_mark.filter(|m| m.offset >= since).map(|m| (m.row, m.col, m.offset));
-                let input = marked?;
-                let whole = at(Evidence::Mark, begins, 0, Some(input.offset));
-                // What is typed already is no part of it.
-                let typed = input.row < here || (input.row == here && input.col < col);
-                return Some(match page::row(term, input.row).filter(|_| typed) {
-                    Some(line) => {
-                        let text = page::columns(line, 0, input.col);
-                        let entry = self.rules.prompts.iter().position(|p| p.pattern.is_match(&text));
-                        At { text, entry, row: input.row, col: input.col, right: String::new(), ..whole }
-                    }
-                    None => whole,
-                });
-            }
-            Some(Mark::Prompt) if settled => {
-                let begins = marked.map(|m| (m.row, m.col, m.offset));
-                return Some(at(Evidence::Mark, begins, 0, marked.map(|m| m.offset)));
-            }
-            _ => {}
+        let line = self.prompt_line(term);
+        if let Some(at) = self.marked_prompt(term, &line, settled) {
+            return Some(at);
         }
         if !settled {
             return None;
         }
-        let running = matches!(marked.map(|m| m.mark), Some(Mark::Output));
-        let known = entry.and_then(|e| self.rules.prompts.get(e));
-        if running && !editor && !known.is_some_and(|p| p.strict) {
+        let running = matches!(self.last_mark().map(|m| m.mark), Some(Mark::Output));
+        let known = line.entry.and_then(|e| self.rules.prompts.get(e));
+        if running && !line.editor && !known.is_some_and(|p| p.strict) {
             return None;
         }
-        // Some take their time between the editor and the prompt that it stands behind.
-        let blank = text.trim().is_empty() && !quiet;
-        if editor && let Some((r, c, o)) = self.editor_on.filter(|_| !blank) {
-            // Some switch it on in front of the prompt, others behind it.
-            let behind = (r, c) == (here, term.cursor().col);
-            let in_front = !behind && r <= here && here - r <= ABOVE;
-            let from_col = if in_front && r == here { c } else { 0 };
-            return Some(at(Evidence::Editor, in_front.then_some((r, c, o)), from_col, Some(o)));
+        if let Some(at) = self.prompt_of_editor(&line, quiet) {
+            return Some(at);
         }
+        if known.is_some_and(|p| p.strict) {
+            return Some(line.at(Evidence::Prompt, None, 0, None));
+        }
+        let before = self.prompt_before();
         // Where a line editor stood behind the last prompt, one does behind the next, or comes
         // soon.
-        let editor_is_missing = before.is_some_and(|b| b.editor);
-        if known.is_some_and(|p| p.strict) {
-            return Some(at(Evidence::Prompt, None, 0, None));
-        }
-        if editor_is_missing && !quiet {
+        if before.is_some_and(|b| b.editor) && !quiet {
             return None;
         }
         // The same prompt, perhaps behind output that had no line end.
         let literal = before.map(|b| b.text.as_str()).filter(|t| !t.trim().is_empty());
-        if let Some(front) = literal.and_then(|l| text.strip_suffix(l)) {
+        if let Some(front) = literal.and_then(|l| line.text.strip_suffix(l)) {
             let width = u16::try_from(tapdeck_term::text_width(front)).unwrap_or(0);
-            let from_col = if row == here { width } else { 0 };
+            let from_col = if line.first_row == line.row { width } else { 0 };
             let entry = before.and_then(|b| b.entry);
-            return Some(At { entry, ..at(Evidence::Prompt, None, from_col, None) });
+            return Some(At { entry, ..line.at(Evidence::Prompt, None, from_col, None) });
         }
-        known.map(|_| at(Evidence::Prompt, None, 0, None))
+        known.map(|_| line.at(Evidence::Prompt, None, 0, None))
+    }
+
+    /// The line in front of the cursor, as far as it matters for prompts.
+    fn prompt_line(&self, term: &Term) -> PromptLine {
+        let since = self.submitted_byte();
+        let (text, first_row) = page::before_cursor(term);
+        let row = page::absolute(term, term.cursor().row);
+        let (col, cols) = (term.cursor().col, term.size().cols);
+        let right = page::row(term, row).map(|l| page::columns(l, col, cols)).unwrap_or_default();
+        PromptLine {
+            entry: self.rules.prompts.iter().position(|p| p.pattern.is_match(&text)),
+            editor: term.modes().bracketed_paste() && self.editor_on.is_some_and(|(.., o)| o >= since),
+            text,
+            first_row,
+            row,
+            col,
+            right: right.trim().to_owned(),
+        }
+    }
+
+    /// The byte at which the running turn was submitted; 0 when none runs.
+    fn submitted_byte(&self) -> u64 {
+        match &self.phase {
+            Phase::Running(run) => run.submitted.byte,
+            _ => 0,
+        }
+    }
+
+    /// The last prompt.
+    fn prompt_before(&self) -> Option<&At> {
+        match &self.phase {
+            Phase::Running(run) => Some(&run.at),
+            Phase::Ready(at) => Some(at),
+            Phase::Start => None,
+        }
+    }
+
+    /// The last mark of the shell in this turn.
+    fn last_mark(&self) -> Option<Marked> {
+        self.mark.filter(|m| m.offset >= self.submitted_byte())
+    }
+
+    /// The prompt that the shell itself has marked (OSC 133).
+    fn marked_prompt(&self, term: &Term, line: &PromptLine, settled: bool) -> Option<At> {
+        let marked = self.last_mark()?;
+        let begins = |m: Marked| (m.row, m.col, m.offset);
+        match marked.mark {
+            Mark::Input => {
+                let since = self.submitted_byte();
+                let prompt = self.prompt_mark.filter(|m| m.offset >= since).map(begins);
+                let whole = line.at(Evidence::Mark, prompt, 0, Some(marked.offset));
+                // What is typed already is no part of it.
+                let typed = (marked.row, marked.col) < (line.row, line.col);
+                Some(match page::row(term, marked.row).filter(|_| typed) {
+                    Some(row) => {
+                        let text = page::columns(row, 0, marked.col);
+                        let entry = self.rules.prompts.iter().position(|p| p.pattern.is_match(&text));
+                        let (row, col) = (marked.row, marked.col);
+                        At { text, entry, row, col, right: String::new(), ..whole }
+                    }
+                    None => whole,
+                })
+            }
+            Mark::Prompt if settled => {
+                Some(line.at(Evidence::Mark, Some(begins(marked)), 0, Some(marked.offset)))
+            }
+            _ => None,
+        }
+    }
+
+    /// The prompt that a line editor stands behind.
+    fn prompt_of_editor(&self, line: &PromptLine, quiet: bool) -> Option<At> {
+        // Some take their time between the editor and the prompt that it stands behind.
+        let blank = line.text.trim().is_empty() && !quiet;
+        let (row, col, offset) = self.editor_on.filter(|_| line.editor && !blank)?;
+        // Some switch it on in front of the prompt, others behind it.
+        let behind = (row, col) == (line.row, line.col);
+        let in_front = !behind && row <= line.row && line.row - row <= ABOVE;
+        let from_col = if in_front && row == line.row { col } else { 0 };
+        let begins = in_front.then_some((row, col, offset));
+        Some(line.at(Evidence::Editor, begins, from_col, Some(offset)))
     }
 
     pub(super) fn turn_by_prompt(&mut self, term: &Term, now: Stamp, settled: bool, quiet: Duration) {

@@ -185,90 +185,96 @@ impl Hub {
         now + self.linger.unwrap_or_default()
     }
 
+    /// Waits until something is to be done.
     fn wait(&mut self, now: Time, farewell: Option<Time>, resting: bool) -> Ready {
-        let mut deadline = farewell;
-        let mut sooner = |at: Time| deadline = Some(deadline.map_or(at, |d: Time| d.min(at)));
+        let mut deadline = Deadline(farewell);
+        self.arm_log(now, resting, &mut deadline);
+        // A rest is short, and nothing that is due is late for it.
+        if !resting {
+            if let Some(at) = self.session.access.look_at() {
+                deadline.sooner(at);
+            }
+            for client in self.clients.values() {
+                self.add_deadlines(client, now, &mut deadline);
+            }
+        }
+        self.wait_at_all(deadline.timeout(now), resting)
+    }
+
+    /// Has the log ring the bell when there is enough to read. In a flood the log is read now and
+    /// then, in large pieces; otherwise as soon as output comes.
+    fn arm_log(&self, now: Time, resting: bool, deadline: &mut Deadline) {
+        let log = &self.session.log;
         // A log that is closed and read has nothing more to tell, and would say so again and again.
-        let tells = !self.session.log.is_closed() || self.session.log.pending(self.reader) > 0;
-        // In a flood the log is read now and then, in large pieces; otherwise as soon as output
-        // comes.
+        let tells = !log.is_closed() || log.pending(self.reader) > 0;
         if resting {
-            sooner(self.rest_until);
+            deadline.sooner(self.rest_until);
         } else if tells && self.clients.values().any(Client::follows) {
-            let rested = now >= self.pumped + GATHER;
-            if rested {
-                self.session.log.arm(self.reader, 1, &self.bell);
+            if now >= self.pumped + GATHER {
+                log.arm(self.reader, 1, &self.bell);
             } else {
-                self.session.log.arm(self.reader, 16 * PIECE, &self.bell);
-                sooner(self.pumped + GATHER);
+                log.arm(self.reader, 16 * PIECE, &self.bell);
+                deadline.sooner(self.pumped + GATHER);
             }
         } else if tells && self.session.exit.is_none() {
             // While no client follows, the program's state is looked at now and then.
             if let Some(at) = self.next_glance() {
-                sooner(at);
+                deadline.sooner(at);
             }
             if now >= self.pumped + GLANCE {
-                self.session.log.arm(self.reader, 1, &self.bell);
+                log.arm(self.reader, 1, &self.bell);
             } else {
-                self.session.log.arm(self.reader, IDLE_PIECE, &self.bell);
-                sooner(self.pumped + GLANCE);
+                log.arm(self.reader, IDLE_PIECE, &self.bell);
+                deadline.sooner(self.pumped + GLANCE);
             }
         }
-        if let Some(at) = self.session.access.look_at().filter(|_| !resting) {
-            sooner(at);
+    }
+
+    /// Adds the times at which a client must be served.
+    fn add_deadlines(&self, client: &Client, now: Time, deadline: &mut Deadline) {
+        if client.is_silent() {
+            deadline.sooner(client.conn.came + HELLO);
         }
-        // A rest is short, and nothing that is due is late for it.
-        for client in self.clients.values().filter(|_| !resting) {
-            if client.is_silent() {
-                sooner(client.conn.came + HELLO);
-            }
-            if let Some(at) = client.conn.stuck() {
-                sooner(at);
-            }
-            match &client.kind {
-                Kind::Bus(bus) => {
-                    if let Some(sub) = &bus.sub
-                        && self.session.wants_frame(client, sub)
-                    {
-                        sooner(sub.last_frame + sub.interval);
-                    }
-                    if let Some(paste) = &bus.paste {
-                        sooner(paste.work.next_look(now));
-                    }
-                    if let Some(capture) = &bus.capture {
-                        sooner(capture.work.next_look(now));
-                    }
+        if let Some(at) = client.conn.stuck() {
+            deadline.sooner(at);
+        }
+        match &client.kind {
+            Kind::Bus(bus) => {
+                if let Some(sub) = &bus.sub
+                    && self.session.wants_frame(client, sub)
+                {
+                    deadline.sooner(sub.last_frame + sub.interval);
                 }
-                Kind::Wire(w) if w.held.is_some() => sooner(now + RETRY),
-                // The client has taken its queue and is owed the screen; no other event may ever
-                // wake it.
-                Kind::Wire(w) if w.missed.is_some() && client.conn.queue.is_empty() => sooner(now),
-                _ => {}
+                if let Some(paste) = &bus.paste {
+                    deadline.sooner(paste.work.next_look(now));
+                }
+                if let Some(capture) = &bus.capture {
+                    deadline.sooner(capture.work.next_look(now));
+                }
             }
+            Kind::Wire(w) if w.held.is_some() => deadline.sooner(now + RETRY),
+            // The client has taken its queue and is owed the screen; no other event may ever wake
+            // it.
+            Kind::Wire(w) if w.missed.is_some() && client.conn.queue.is_empty() => deadline.sooner(now),
+            _ => {}
         }
-        let timeout = deadline.map(|at| {
-            let left = at.since(now).max(Duration::from_micros(100));
-            Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: left.subsec_nanos().into() }
-        });
+    }
+
+    /// Waits at the bell, the doors and the clients.
+    fn wait_at_all(&self, timeout: Option<Timespec>, resting: bool) -> Ready {
         let mut fds = vec![PollFd::from_borrowed_fd(self.bell.fd(), PollFlags::IN)];
         let room = self.clients.len() < CLIENTS;
         if room {
             fds.extend(self.doors.iter().map(|(d, _)| PollFd::from_borrowed_fd(d.fd(), PollFlags::IN)));
         }
         let doors = fds.len() - 1;
-        let mut numbers = Vec::with_capacity(self.clients.len());
-        for (number, client) in &self.clients {
+        for client in self.clients.values() {
             let mut flags = PollFlags::empty();
             let held = matches!(&client.kind, Kind::Wire(w) if w.held.is_some());
-            if !held && !client.conn.closing {
-                flags |= PollFlags::IN;
-            }
+            flags.set(PollFlags::IN, !held && !client.conn.closing);
             let rests = resting && client.follows();
-            if !client.conn.queue.is_empty() && !rests {
-                flags |= PollFlags::OUT;
-            }
+            flags.set(PollFlags::OUT, !client.conn.queue.is_empty() && !rests);
             fds.push(PollFd::new(&client.conn.socket, flags));
-            numbers.push(*number);
         }
         if poll(&mut fds, timeout.as_ref()).is_err() {
             return Ready::default();
@@ -276,7 +282,7 @@ impl Hub {
         let is_ready = |fd: &PollFd<'_>| !fd.revents().is_empty();
         let readable = fds[1 + doors..]
             .iter()
-            .zip(&numbers)
+            .zip(self.clients.keys())
             .filter(|(fd, _)| fd.revents().intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR))
             .map(|(_, n)| *n)
             .collect();
@@ -400,6 +406,23 @@ impl Hub {
     /// Whether the model is so far behind that it is brought up to date although no client looks.
     fn log_is_ahead(&self) -> bool {
         self.session.log.offset() > self.session.access.seen() + IDLE_PIECE
+    }
+}
+
+/// The earliest of several points in time.
+struct Deadline(Option<Time>);
+
+impl Deadline {
+    fn sooner(&mut self, at: Time) {
+        self.0 = Some(self.0.map_or(at, |set| set.min(at)));
+    }
+
+    /// The time that is left, for a poll.
+    fn timeout(&self, now: Time) -> Option<Timespec> {
+        self.0.map(|at| {
+            let left = at.since(now).max(Duration::from_micros(100));
+            Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: left.subsec_nanos().into() }
+        })
     }
 }
 

@@ -65,25 +65,16 @@ pub fn dial(
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         match runtime {
             Ok(runtime) => runtime.block_on(carry(way, theirs, tell)),
+            // A caller that has cancelled no longer wants to know.
             Err(e) => drop(tell.send(Err(e))),
         }
         // `Done` waits for this, unless the connection was never used.
         let _ = say_done.send(());
     })?;
     let bridge = Bridge { stream: ours, _done: Done(done) };
-    let own = loop {
+    let reached = loop {
         match told.recv_timeout(GLANCE) {
-            Ok(Ok(conn)) => break conn,
-            Ok(Err(e)) => {
-                return Err(match trust.complaint(&place, &expected) {
-                    Some(complaint) => ClientError::Denied(complaint),
-                    // The server refused the handshake; other transports refuse the negotiation.
-                    None if e.kind() == io::ErrorKind::PermissionDenied && e.raw_os_error().is_none() => {
-                        ClientError::Refused { error: "forbidden".into(), message: e.to_string(), code: None }
-                    }
-                    None => ClientError::Io(io::Error::new(e.kind(), format!("{to}: {e}"))),
-                });
-            }
+            Ok(reached) => break reached,
             Err(RecvTimeoutError::Timeout) if cancelled() => {
                 return Err(ClientError::Io(io::ErrorKind::Interrupted.into()));
             }
@@ -91,8 +82,21 @@ pub fn dial(
             Err(RecvTimeoutError::Disconnected) => return Err(ClientError::Ended),
         }
     };
+    let own = reached.map_err(|e| match trust.complaint(&place, &expected) {
+        Some(complaint) => ClientError::Denied(complaint),
+        None => not_reached(to, &e),
+    })?;
     let note = trust.remember(&place, &expected)?;
     Ok(Dialled { conn: own.unwrap_or(Conn::Bridge(bridge)), note })
+}
+
+/// Why a server could not be reached.
+fn not_reached(to: &Endpoint, e: &io::Error) -> ClientError {
+    // The server refused the handshake; other transports refuse the negotiation.
+    if e.kind() == io::ErrorKind::PermissionDenied && e.raw_os_error().is_none() {
+        return ClientError::Refused { error: "forbidden".into(), message: e.to_string(), code: None };
+    }
+    ClientError::Io(io::Error::new(e.kind(), format!("{to}: {e}")))
 }
 
 /// A socket to the thread that carries its bytes.

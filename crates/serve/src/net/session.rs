@@ -327,6 +327,18 @@ impl Session {
     }
 }
 
+/// Waits until the session takes input. Returns false when the session is over.
+async fn has_room(queues: &UserQueues, complain: &mpsc::Sender<ServerControl>) -> bool {
+    loop {
+        match timeout(PROBE, poll_fn(|cx| queues.poll_room(cx))).await {
+            Ok(room) => return room.is_ok(),
+            // Unread input hides the end of the connection, so it is probed. While messages wait to
+            // be sent, they probe it.
+            Err(_) => drop(complain.try_send(ServerControl::Ping)),
+        }
+    }
+}
+
 /// Passes on what the client sends, to the end of its stream.
 async fn take_input<R>(
     mut reader: R,
@@ -346,16 +358,7 @@ async fn take_input<R>(
                 }
             }
             Ok(Some(Piece::Bytes(ChunkKind::Stdin, bytes))) => {
-                let room = async {
-                    loop {
-                        match timeout(PROBE, poll_fn(|cx| queues.poll_room(cx))).await {
-                            Ok(room) => return room,
-                            // Unread input hides the end of the connection, so it is probed.
-                            Err(_) => drop(complain.try_send(ServerControl::Ping)),
-                        }
-                    }
-                };
-                if room.await.is_err() {
+                if !has_room(queues, &complain).await {
                     // The session is over; its exit is being sent.
                     return std::future::pending().await;
                 }

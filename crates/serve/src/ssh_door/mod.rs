@@ -17,7 +17,9 @@ use russh::server;
 use tapdeck_core::WinSize;
 use tapdeck_host::InheritedSignals;
 use tapdeck_host::backend::CommandSpec;
+use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
+use tokio::time::timeout;
 
 mod client;
 mod keys;
@@ -133,25 +135,34 @@ pub fn listen(door: SshDoor, listener: TcpListener) -> io::Result<SocketAddr> {
                 tokio::time::sleep(BREATH).await;
                 continue;
             };
-            let (door, config) = (Arc::clone(&door), Arc::clone(&config));
+            let served = serve(Arc::clone(&door), Arc::clone(&config), stream, peer);
             tokio::spawn(async move {
-                let _permit = permit;
-                let (client, known) = Client::new(door, peer.ip());
-                let greeted = tokio::time::timeout(HELLO, server::run_stream(config, stream, client)).await;
-                let Ok(Ok(session)) = greeted else { return };
-                let handle = session.handle();
-                let mut session = std::pin::pin!(session);
-                tokio::select! {
-                    _ = &mut session => return,
-                    // A client that does not authenticate in time is disconnected.
-                    () = async { if tokio::time::timeout(HELLO, known).await.is_ok() { std::future::pending().await } } => {}
-                }
-                let late = "authentication timed out";
-                // The client may be gone already.
-                let _ = handle.disconnect(russh::Disconnect::ByApplication, late.into(), String::new()).await;
-                let _ = tokio::time::timeout(BREATH, session).await;
+                served.await;
+                drop(permit);
             });
         }
     });
     Ok(address)
+}
+
+/// Serves one client to its end. One that does not authenticate in time is disconnected.
+async fn serve(door: Arc<SshDoor>, config: Arc<server::Config>, stream: TcpStream, peer: SocketAddr) {
+    let (client, known) = Client::new(door, peer.ip());
+    let greeted = timeout(HELLO, server::run_stream(config, stream, client)).await;
+    let Ok(Ok(session)) = greeted else { return };
+    let handle = session.handle();
+    let mut session = std::pin::pin!(session);
+    let late = async {
+        if timeout(HELLO, known).await.is_ok() {
+            std::future::pending::<()>().await;
+        }
+    };
+    tokio::select! {
+        _ = &mut session => return,
+        () = late => {}
+    }
+    let why = "authentication timed out";
+    // The client may be gone already.
+    let _ = handle.disconnect(russh::Disconnect::ByApplication, why.into(), String::new()).await;
+    let _ = timeout(BREATH, session).await;
 }

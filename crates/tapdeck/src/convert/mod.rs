@@ -382,30 +382,11 @@ impl Conversion {
         main: &mut Main<'_>,
         mut beside: Beside,
     ) -> Result<Vec<(Loss, Count)>, ConvertError> {
-        let quality = Quality::Brotli(self.quality);
-        let path = main.path().to_owned();
         let native = to.format == Format::Ahr && !to.zst && !main.is_stream();
-        let alone = || Box::new(AhrWriter::new(quality).alone()) as Box<dyn EventWriter>;
-        let made =
-            if to.format == Format::Ahr && !native { Some(alone()) } else { writer(to.format, quality) };
-        let mut target = made.ok_or(ConvertError::ReadOnly(to))?;
-        let side = |suffix| Side::create(sidecar(&path, suffix), self.overwrite);
-        let mut events = native.then(|| side("events.jsonl")).transpose()?;
-        let mut meta_file = native.then(|| side("meta.json")).transpose()?;
-        let mut snapshots = match &mut beside.snapshots {
-            Some(old) if native => {
-                let mut file = side("snapshots.jsonl")?;
-                file.copy(old)?;
-                Some(file)
-            }
-            _ => None,
-        };
+        let mut target = self.tape_writer(to, native)?;
+        let mut sides = self.side_files(from, to, native, main, &mut beside)?;
         let old_meta = beside.meta.take();
         let mut labels = Count::default();
-        let mut timing = match to.format {
-            Format::Typescript => Some(Side::create(self.timing_path(main, from)?, self.overwrite)?),
-            _ => None,
-        };
         let mut zst = match to.zst {
             true => Some(ZstWriter::new(3).map_err(ConvertError::Compress)?),
             false => None,
@@ -416,10 +397,10 @@ impl Conversion {
                 zst.step(&mut parts.main)?;
             }
             main.put(&parts.main)?;
-            if let Some(timing) = &mut timing {
+            if let Some(timing) = &mut sides.timing {
                 timing.put(&parts.timing)?;
             }
-            match (&mut events, &mut beside.events) {
+            match (&mut sides.events, &mut beside.events) {
                 (Some(events), Some(old)) => {
                     old.merge::<CopyError>(&parts.events, |line| Ok(events.put(line)?))?;
                 }
@@ -437,12 +418,13 @@ impl Conversion {
             main.put(&zst.finish().map_err(ConvertError::Compress)?)?;
         }
         self.stop_if_broken(reader)?;
+        let path = main.path().to_owned();
         main.commit()?;
         if native && self.overwrite {
             forget_sidecars(&path);
         }
         let mut losses: Vec<_> = report.losses.iter().collect();
-        if let (Some(events), Some(old)) = (&mut events, &mut beside.events) {
+        if let (Some(events), Some(old)) = (&mut sides.events, &mut beside.events) {
             let failed = |e| beside::failed(&self.input, e);
             while let Some(line) = old.next_up_to(u64::MAX).map_err(failed)? {
                 events.put(&line)?;
@@ -453,18 +435,54 @@ impl Conversion {
         if labels.events > 0 {
             losses.push((Loss::Labels, labels));
         }
-        for file in [timing, events, snapshots.take()].into_iter().flatten() {
+        for file in [sides.timing, sides.events, sides.snapshots].into_iter().flatten() {
             file.commit()?;
         }
-        if let Some(mut file) = meta_file.take() {
+        if let Some(mut file) = sides.meta {
             let mut meta = new_meta(&header, old_meta, &reader.seen);
             meta.brotli_q = Some(self.quality);
-            meta.sha256 = tapdeck_host::file_digest(&path).ok();
+            meta.sha256 = Some(tapdeck_host::file_digest(&path).map_err(ConvertError::write(&path))?);
             let bytes = meta.to_bytes().map_err(|e| self.reading_failed(e))?;
             file.put(&bytes)?;
             file.commit()?;
         }
         Ok(losses)
+    }
+
+    /// Makes the writer of a recording. One without files beside it has everything in itself.
+    fn tape_writer(&self, to: Container, native: bool) -> Result<Box<dyn EventWriter>, ConvertError> {
+        let quality = Quality::Brotli(self.quality);
+        if to.format == Format::Ahr && !native {
+            return Ok(Box::new(AhrWriter::new(quality).alone()));
+        }
+        writer(to.format, quality).ok_or(ConvertError::ReadOnly(to))
+    }
+
+    /// Creates the files beside a recording. The old snapshots are copied at once.
+    fn side_files(
+        &self,
+        from: Container,
+        to: Container,
+        native: bool,
+        main: &Main<'_>,
+        beside: &mut Beside,
+    ) -> Result<SideFiles, ConvertError> {
+        let side = |suffix| Side::create(sidecar(main.path(), suffix), self.overwrite);
+        let events = native.then(|| side("events.jsonl")).transpose()?;
+        let meta = native.then(|| side("meta.json")).transpose()?;
+        let snapshots = match &mut beside.snapshots {
+            Some(old) if native => {
+                let mut file = side("snapshots.jsonl")?;
+                file.copy(old)?;
+                Some(file)
+            }
+            _ => None,
+        };
+        let timing = match to.format {
+            Format::Typescript => Some(Side::create(self.timing_path(main, from)?, self.overwrite)?),
+            _ => None,
+        };
+        Ok(SideFiles { timing, events, snapshots, meta })
     }
 
     /// Writes a picture of the session, and returns what of it had to be left out.
@@ -545,6 +563,14 @@ fn export_losses(to: To, seen: &Seen) -> Vec<(Loss, Count)> {
     }
     losses.retain(|(_, count)| count.events > 0);
     losses
+}
+
+/// The files beside a recording that is being written, as far as its format has them.
+struct SideFiles {
+    timing: Option<Side>,
+    events: Option<Side>,
+    snapshots: Option<Side>,
+    meta: Option<Side>,
 }
 
 /// Why a recording was not copied.

@@ -77,9 +77,24 @@ pub(super) fn read(
     }
 }
 
-/// The claims that are not about the screen, by their key.
-fn traces(raw: &raw::Assertion) -> Said<Vec<(&'static str, Trace)>> {
-    let mut out: Vec<(&'static str, Trace)> = Vec::new();
+/// Claims by their key.
+type Traces = Vec<(&'static str, Trace)>;
+
+/// The claims that are not about the screen.
+fn traces(raw: &raw::Assertion) -> Said<Traces> {
+    let mut out = timing_traces(raw)?;
+    out.extend(count_traces(raw)?);
+    out.extend(byte_traces(raw)?);
+    out.extend(event_traces(raw)?);
+    out.extend(service_trace(raw)?);
+    out.extend(file_traces(raw)?);
+    out.extend(end_traces(raw)?);
+    Ok(out)
+}
+
+/// Claims about the order of events and the times between them.
+fn timing_traces(raw: &raw::Assertion) -> Said<Traces> {
+    let mut out = Traces::new();
     if let Some(list) = &raw.order {
         if list.len() < 2 {
             return Err("order wants at least two".into());
@@ -93,6 +108,11 @@ fn traces(raw: &raw::Assertion) -> Said<Vec<(&'static str, Trace)>> {
     if let Some(gap) = &raw.gap {
         out.push(("gap", Trace::Gap(times(&gap.min, &gap.max)?)));
     }
+    Ok(out)
+}
+
+/// Claims about numbers.
+fn count_traces(raw: &raw::Assertion) -> Said<Traces> {
     type OfCount = fn(Count) -> Trace;
     let counts: [(&'static str, &Option<raw::Count>, OfCount); 7] = [
         ("chunks", &raw.chunks, Trace::Chunks),
@@ -103,22 +123,25 @@ fn traces(raw: &raw::Assertion) -> Said<Vec<(&'static str, Trace)>> {
         ("bells", &raw.bells, Trace::Bells),
         ("leaked", &raw.leaked, Trace::Leaked),
     ];
-    for (key, value, make) in counts {
-        if let Some(value) = value {
-            out.push((key, make(count(value)?)));
-        }
-    }
+    let given = counts.into_iter().filter_map(|(key, value, make)| Some((key, value.as_ref()?, make)));
+    given.map(|(key, value, make)| Ok((key, make(count(value)?)))).collect()
+}
+
+/// Claims about the bytes of a stream.
+fn byte_traces(raw: &raw::Assertion) -> Said<Traces> {
     type OfBytes = fn(BytesTest) -> Trace;
     let tests: [(&'static str, &Option<raw::Bytes>, OfBytes); 3] = [
         ("output", &raw.output, Trace::Output),
         ("input", &raw.input, Trace::Input),
         ("replies", &raw.replies, Trace::Replies),
     ];
-    for (key, value, make) in tests {
-        if let Some(value) = value {
-            out.push((key, make(bytes(value)?)));
-        }
-    }
+    let given = tests.into_iter().filter_map(|(key, value, make)| Some((key, value.as_ref()?, make)));
+    given.map(|(key, value, make)| Ok((key, make(bytes(value)?)))).collect()
+}
+
+/// Claims about keys, pastes, signals, sizes and the clipboard.
+fn event_traces(raw: &raw::Assertion) -> Said<Traces> {
+    let mut out = Traces::new();
     if let Some(keys) = &raw.keys {
         let named = keys.iter().map(|k| key_name(k)).collect::<Said<_>>()?;
         out.push(("keys", Trace::Keys(named)));
@@ -135,24 +158,33 @@ fn traces(raw: &raw::Assertion) -> Said<Vec<(&'static str, Trace)>> {
         let list = writes.iter().map(|c| (c.selection.clone(), base64::encode(c.text.as_bytes())));
         out.push(("clipboard", Trace::Clipboard(list.collect())));
     }
-    if let Some(service) = &raw.service {
-        let (path, test) = service_test(service)?;
-        let count = match (&service.count, service.absent) {
-            (Some(c), None | Some(false)) => count(c)?,
-            (None, Some(true)) => Count::exactly(0),
-            (None, _) => Count { min: Some(1), max: None },
-            (Some(_), Some(true)) => return Err("absent and count exclude each other".into()),
-        };
-        out.push(("service", Trace::Service { path, test, count }));
-    }
-    let beside = [
+    Ok(out)
+}
+
+/// The claim about service events.
+fn service_trace(raw: &raw::Assertion) -> Said<Option<(&'static str, Trace)>> {
+    let Some(service) = &raw.service else { return Ok(None) };
+    let (path, test) = service_test(service)?;
+    let count = match (&service.count, service.absent) {
+        (Some(c), None | Some(false)) => count(c)?,
+        (None, Some(true)) => Count::exactly(0),
+        (None, _) => Count { min: Some(1), max: None },
+        (Some(_), Some(true)) => return Err("absent and count exclude each other".into()),
+    };
+    Ok(Some(("service", Trace::Service { path, test, count })))
+}
+
+/// Claims about the files of a cassette.
+fn file_traces(raw: &raw::Assertion) -> Said<Traces> {
+    let files = [
         ("final", names::FINAL, &raw.final_),
         ("quota", names::QUOTA, &raw.quota),
         ("discovery", names::DISCOVERY, &raw.discovery),
         ("manifest", names::MANIFEST, &raw.manifest),
         ("scrub_report", names::SCRUB, &raw.scrub_report),
     ];
-    for (key, name, value) in beside {
+    let mut out = Traces::new();
+    for (key, name, value) in files {
         let Some(value) = value else { continue };
         if value.count.is_some() {
             return Err(format!("count goes with service events; there is one {name}"));
@@ -160,6 +192,12 @@ fn traces(raw: &raw::Assertion) -> Said<Vec<(&'static str, Trace)>> {
         let (path, test) = service_test(value)?;
         out.push((key, Trace::Beside { name, path, test, absent: value.absent == Some(true) }));
     }
+    Ok(out)
+}
+
+/// Claims about the end of the program.
+fn end_traces(raw: &raw::Assertion) -> Said<Traces> {
+    let mut out = Traces::new();
     if let Some(end) = &raw.exit {
         out.push(("exit", Trace::Exit(exit(end)?)));
     }

@@ -1,6 +1,7 @@
 //! A program on the far side, once one is known there: its terminal, its command, and the bytes
 //! both ways.
 
+use std::cell::Cell;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +12,9 @@ use tapdeck_core::check::{signal_name, signal_number};
 use tapdeck_core::{Exit, WinSize};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::time::Instant;
 
 use super::super::remote::Verdict;
 use super::super::{CommandSpec, StopSignal};
@@ -160,124 +163,136 @@ pub(super) async fn run(
     connection: Connection,
     running: Running,
     streams: Streams,
-    mut orders: UnboundedReceiver<Order>,
+    orders: UnboundedReceiver<Order>,
     verdict: Arc<Verdict>,
 ) {
     let Running { mut reader, writer } = running;
     let (mut input, mut out) = streams.both.into_split();
     let mut err = streams.err;
-    let stopped = std::cell::Cell::new(None);
-    let output = async {
-        let mut ended = None;
-        while let Some(message) = reader.wait().await {
-            let written = match message {
-                ChannelMsg::Data { data } => out.write_all(&data).await,
-                ChannelMsg::ExtendedData { data, ext: 1 } => match &mut err {
-                    Some(err) => err.write_all(&data).await,
-                    None => out.write_all(&data).await,
-                },
-                ChannelMsg::ExitStatus { exit_status } => {
-                    // A death by signal has a message of its own.
-                    ended = Some(Exit::Code(i32::try_from(exit_status).unwrap_or(255)));
-                    Ok(())
-                }
-                ChannelMsg::ExitSignal { signal_name, .. } => {
-                    ended = Some(Exit::Signal(number_of(&signal_name)));
-                    Ok(())
-                }
-                ChannelMsg::Close => break,
-                _ => Ok(()),
-            };
-            if let Some(exit) = ended {
-                verdict.give(Ok(exit));
-            }
-            // The driver is gone, and the session with it.
-            if written.is_err() {
-                break;
-            }
-        }
-    };
-    let pump_input = async {
-        let mut buf = vec![0; 32 * 1024];
-        loop {
-            match input.read(&mut buf).await {
-                Ok(n) if n > 0 => {
-                    if writer.data(&buf[..n]).await.is_err() {
-                        break;
-                    }
-                }
-                _ => {
-                    // A lost connection is noticed by the reader.
-                    let _ = writer.eof().await;
-                    break;
-                }
-            }
-        }
-        std::future::pending::<()>().await;
-    };
-    let obey = async {
-        let mut close_at = None;
-        loop {
-            let deadline = async {
-                match close_at {
-                    Some(at) => tokio::time::sleep_until(at).await,
-                    None => std::future::pending().await,
-                }
-            };
-            let order = tokio::select! {
-                order = orders.recv() => order,
-                () = deadline => {
-                    stopped.set(Some(libc::SIGKILL));
-                    // A lost connection is noticed by the reader.
-                    let _ = writer.signal(Sig::KILL).await;
-                    let _ = writer.close().await;
-                    tokio::time::sleep(FAREWELL).await;
-                    return;
-                }
-            };
-            let Some(order) = order else { return };
-            // A connection that is lost shows where its output is read.
-            match order {
-                Order::Resize(size) => {
-                    let (cols, rows) = (u32::from(size.cols), u32::from(size.rows));
-                    let (x, y) = (u32::from(size.x_pixels), u32::from(size.y_pixels));
-                    // A lost connection is noticed by the reader.
-                    let _ = writer.window_change(cols, rows, x, y).await;
-                }
-                Order::Signal(signal) => {
-                    // A lost connection is noticed by the reader.
-                    let _ = writer.signal(named(signal)).await;
-                }
-                Order::Stop(how) => {
-                    // A lost connection is noticed by the reader.
-                    let _ = writer.signal(named(how.signal())).await;
-                    let left = match how {
-                        StopSignal::Terminate => continue,
-                        StopSignal::HangUp => HUNG_UP,
-                        StopSignal::Kill => KILLED,
-                    };
-                    let at = tokio::time::Instant::now() + left;
-                    close_at = Some(close_at.map_or(at, |set: tokio::time::Instant| set.min(at)));
-                }
-            }
-        }
-    };
+    let killed = Cell::new(None);
     tokio::select! {
-        () = output => {}
-        () = pump_input => {}
-        () = obey => {}
+        () = pass_output(&mut reader, &mut out, err.as_mut(), &verdict) => {}
+        () = pass_input(&mut input, &writer) => {}
+        () = obey(orders, &writer, &killed) => {}
     }
-    let lost = || {
-        let said = connection.trouble.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
-        let said = said.unwrap_or_else(|| "the far side closed it".into());
-        format!("the connection was lost: {said}")
-    };
     // The first verdict stands; this one is for programs whose end was not reported.
-    verdict.give(stopped.get().map_or_else(|| Err(lost()), |signal| Ok(Exit::Signal(signal))));
+    verdict.give(killed.get().ok_or_else(|| connection.lost()));
     drop((out, input, err));
     let farewell = connection.handle.disconnect(Disconnect::ByApplication, "", "");
     // A server that does not take leave is left.
     let _ = tokio::time::timeout(FAREWELL, farewell).await;
+}
+
+/// Passes the program's output to the driver, and reports its exit.
+async fn pass_output(
+    reader: &mut ChannelReadHalf,
+    out: &mut OwnedWriteHalf,
+    mut err: Option<&mut UnixStream>,
+    verdict: &Verdict,
+) {
+    while let Some(message) = reader.wait().await {
+        let written = match message {
+            ChannelMsg::Data { data } => out.write_all(&data).await,
+            ChannelMsg::ExtendedData { data, ext: 1 } => match &mut err {
+                Some(err) => err.write_all(&data).await,
+                None => out.write_all(&data).await,
+            },
+            ChannelMsg::ExitStatus { exit_status } => {
+                // A death by signal has a message of its own.
+                verdict.give(Ok(Exit::Code(i32::try_from(exit_status).unwrap_or(255))));
+                Ok(())
+            }
+            ChannelMsg::ExitSignal { signal_name, .. } => {
+                verdict.give(Ok(Exit::Signal(number_of(&signal_name))));
+                Ok(())
+            }
+            ChannelMsg::Close => return,
+            _ => Ok(()),
+        };
+        // The driver is gone, and the session with it.
+        if written.is_err() {
+            return;
+        }
+    }
+}
+
+/// Passes the driver's input to the program. Never returns: the end of input is not the session's.
+async fn pass_input(input: &mut OwnedReadHalf, writer: &ChannelWriteHalf<Msg>) {
+    let mut buf = vec![0; 32 * 1024];
+    loop {
+        match input.read(&mut buf).await {
+            Ok(n) if n > 0 => {
+                if writer.data(&buf[..n]).await.is_err() {
+                    break;
+                }
+            }
+            _ => {
+                // A lost connection is noticed by the reader.
+                let _ = writer.eof().await;
+                break;
+            }
+        }
+    }
+    std::future::pending().await
+}
+
+/// Carries out the driver's orders to their end. Sets `killed` before it kills the program, because
+/// the server may close the channel at once. A lost connection is noticed where output is read, so
+/// what is sent here may fail.
+async fn obey(
+    mut orders: UnboundedReceiver<Order>,
+    writer: &ChannelWriteHalf<Msg>,
+    killed: &Cell<Option<Exit>>,
+) {
+    let mut close_at: Option<Instant> = None;
+    loop {
+        let deadline = async {
+            match close_at {
+                Some(at) => tokio::time::sleep_until(at).await,
+                None => std::future::pending().await,
+            }
+        };
+        let order = tokio::select! {
+            order = orders.recv() => order,
+            () = deadline => {
+                killed.set(Some(Exit::Signal(libc::SIGKILL)));
+                let _ = writer.signal(Sig::KILL).await;
+                let _ = writer.close().await;
+                tokio::time::sleep(FAREWELL).await;
+                return;
+            }
+        };
+        let Some(order) = order else { return };
+        match order {
+            Order::Resize(size) => {
+                let (cols, rows) = (u32::from(size.cols), u32::from(size.rows));
+                let (x, y) = (u32::from(size.x_pixels), u32::from(size.y_pixels));
+                let _ = writer.window_change(cols, rows, x, y).await;
+            }
+            Order::Signal(signal) => {
+                let _ = writer.signal(named(signal)).await;
+            }
+            Order::Stop(how) => {
+                let _ = writer.signal(named(how.signal())).await;
+                let left = match how {
+                    StopSignal::Terminate => continue,
+                    StopSignal::HangUp => HUNG_UP,
+                    StopSignal::Kill => KILLED,
+                };
+                let at = Instant::now() + left;
+                close_at = Some(close_at.map_or(at, |set| set.min(at)));
+            }
+        }
+    }
+}
+
+impl Connection {
+    /// Says that the connection was lost, and why.
+    fn lost(&self) -> String {
+        let said = self.trouble.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
+        let said = said.unwrap_or_else(|| "the far side closed it".into());
+        format!("the connection was lost: {said}")
+    }
 }
 
 fn named(signal: i32) -> Sig {
