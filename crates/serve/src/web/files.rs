@@ -11,11 +11,12 @@ use super::guard::refuse;
 const HTML: &str = "text/html; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
-const FILES: [(&str, &str, &str); 11] = [
+const FILES: [(&str, &str, &str); 12] = [
     ("icon.svg", "image/svg+xml", include_str!("page/icon.svg")),
     ("app.js", SCRIPT, include_str!("page/app.js")),
     ("entry.js", SCRIPT, include_str!("page/entry.js")),
     ("link.js", SCRIPT, include_str!("page/link.js")),
+    ("overview.js", SCRIPT, include_str!("page/overview.js")),
     ("panel.js", SCRIPT, include_str!("page/panel.js")),
     ("recording.js", SCRIPT, include_str!("page/recording.js")),
     ("keymap.js", SCRIPT, include_str!("page/keymap.js")),

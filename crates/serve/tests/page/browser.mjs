@@ -39,7 +39,11 @@ export class Element extends EventTarget {
   remove() { if (this.parent) this.parent.childNodes = this.parent.childNodes.filter((kid) => kid !== this); this.parent = null; }
   setAttribute(name, value) { this.attributes[name] = String(value); }
   setSelectionRange() {}
-  matches() { return false; }
+  select() {}
+  after(...kids) { const { childNodes } = this.parent; childNodes.splice(childNodes.indexOf(this) + 1, 0, ...this.parent.adopt(kids)); }
+  before(...kids) { const { childNodes } = this.parent; childNodes.splice(childNodes.indexOf(this), 0, ...this.parent.adopt(kids)); }
+  // Knows names of tags alone.
+  matches(selector) { return selector.split(", ").some((one) => one.split("[")[0] === this.tag); }
   focus() { document.activeElement = this; }
   getBoundingClientRect() { return { left: 0, top: 0, width: this.clientWidth, height: this.clientHeight }; }
 }
@@ -56,6 +60,8 @@ export const open = () => {
     document: page,
     devicePixelRatio: 1,
     location: { protocol: "http:", host: "deck.example" },
+    requestAnimationFrame: () => {},
+    ResizeObserver: class { observe() {} disconnect() {} },
     localStorage: { getItem: (key) => stored.get(key) ?? null, setItem: (key, value) => stored.set(key, String(value)) },
     addEventListener: window.addEventListener.bind(window),
     removeEventListener: window.removeEventListener.bind(window),

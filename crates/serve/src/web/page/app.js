@@ -1,8 +1,9 @@
 // The page: lets itself in, lists what there is, and tiles what is opened.
 
-import { bytes, make } from "./dom.js";
+import { make } from "./dom.js";
 import { logIn } from "./entry.js";
 import { Link } from "./link.js";
+import { NARROW, asked, fragmentOf, grid, recordingEntry, sessionEntry } from "./overview.js";
 import { Session } from "./panel.js";
 import { Recording } from "./recording.js";
 import { themes } from "./themes.js";
@@ -13,21 +14,19 @@ const open = new Map();
 
 const arrange = () => {
   const n = open.size;
-  const wide = innerWidth / Math.max(1, innerHeight) > 1;
-  const cols = n <= 1 || innerWidth < 700 ? 1 : wide ? Math.ceil(Math.sqrt(n)) : Math.floor(Math.sqrt(n));
-  tiles.style.gridTemplateColumns = `repeat(${Math.max(1, cols)}, minmax(0, 1fr))`;
-  tiles.style.gridTemplateRows = `repeat(${Math.max(1, Math.ceil(n / Math.max(1, cols)))}, minmax(0, 1fr))`;
+  const { cols, rows } = grid(n, innerWidth, innerHeight);
+  tiles.style.gridTemplateColumns = `repeat(${cols}, minmax(0, 1fr))`;
+  tiles.style.gridTemplateRows = `repeat(${rows}, minmax(0, 1fr))`;
   document.body.classList.toggle("empty", n === 0);
   // On a small screen the list is all there is to see when nothing is open.
-  if (innerWidth < 700 && n === 0) document.body.classList.remove("folded");
-  // What is open is in the address, so that a reload shows the same. Nothing in it is secret.
-  history.replaceState(null, "", "#" + [...open.keys()].map((key) => key.split("/").map(encodeURIComponent).join("/")).join("&"));
+  if (innerWidth < NARROW && n === 0) document.body.classList.remove("folded");
+  history.replaceState(null, "", "#" + fragmentOf([...open.keys()]));
   for (const list of Object.values(lists)) {
     for (const item of list.children) item.classList.toggle("open", open.has(item.dataset.key));
   }
 };
 
-// With `claims` a session that nobody drives is driven from here at once: one that was started here.
+// With `claims` the page takes the stick of the session if it is free, as for one that it started.
 const show = (key, claims = false) => {
   const known = open.get(key);
   if (known) { known.focus(); return; }
@@ -41,7 +40,7 @@ const show = (key, claims = false) => {
   tile.focus();
 };
 
-const item = (key, title, detail, state) => {
+const item = ({ key, title, detail, state }) => {
   const el = make("li", { tabIndex: 0, role: "button", onclick: () => pick(key), onkeydown: (e) => { if (e.key === "Enter" || e.key === " ") { e.preventDefault(); pick(key); } } },
     make("span", { className: "name", textContent: title }), make("span", { className: "state " + state, textContent: state }),
     make("span", { className: "detail", textContent: detail }));
@@ -51,11 +50,11 @@ const item = (key, title, detail, state) => {
 };
 
 const pick = (key, claims) => {
-  if (innerWidth < 700) document.body.classList.add("folded");
+  if (innerWidth < NARROW) document.body.classList.add("folded");
   show(key, claims);
 };
 
-// Puts a new list in the place of the old one, and whoever has come to an entry by keyboard stays there.
+// Replaces a list. The entry that had the keyboard's focus gets it again.
 const renew = (list, items) => {
   const at = list.contains(document.activeElement) ? document.activeElement.dataset.key : null;
   list.replaceChildren(...items.length ? items : [make("li", { className: "none", textContent: list === lists.sessions && fresh.hidden ? "none; start one with tapdeck run -d" : "none" })]);
@@ -63,16 +62,8 @@ const renew = (list, items) => {
 };
 
 const list = (value) => {
-  const sessions = value.sessions.map((s) => {
-    const command = (s.command ?? []).join(" ");
-    const state = s.state === "running" && s.agent_state && s.agent_state !== "unknown" ? s.agent_state : s.state ?? "";
-    const size = s.cols ? `${s.cols}×${s.rows_n}` : "";
-    const detail = [s.name ? command : s.title, size, s.driver ? `${s.driver} drives` : ""].filter(Boolean).join(" · ");
-    return item("s/" + s.id, s.name || command || s.id, detail, state);
-  });
-  renew(lists.sessions, sessions);
-  const recordings = (value.recordings ?? []).map((r) => item("r/" + r.name, r.name, [bytes(r.size), new Date(r.modified_ms).toLocaleString()].join(" · "), ""));
-  renew(lists.recordings, recordings);
+  renew(lists.sessions, value.sessions.map(sessionEntry).map(item));
+  renew(lists.recordings, (value.recordings ?? []).map(recordingEntry).map(item));
 };
 
 // A new session, for those who may start programs.
@@ -117,22 +108,12 @@ const refuse = (text) => {
   tiles.append(make("p", { className: "refusal", textContent: text }));
 };
 
-const decode = (text) => { try { return decodeURIComponent(text); } catch { return ""; } };
-
-// What the address asks for: with a token it is a link from elsewhere, without one what was open here.
-const asked = (hash) => {
-  const link = new URLSearchParams(hash);
-  const token = link.get("token");
-  const keys = token ? link.getAll("open") : hash.split("&").map(decode);
-  return { token, keys: keys.filter((key) => /^[sr]\/./.test(key)) };
-};
-
 let watch = null;
 
 const enter = async () => {
   let { token, keys } = asked(location.hash.slice(1));
   if (token) {
-    // Out of the address at once: it is in no history and on no screen that somebody photographs.
+    // Out of the address at once, so that no history keeps the token and no picture shows it.
     history.replaceState(null, "", "#");
     const answer = await logIn(token);
     if (!answer.ok) {
@@ -160,7 +141,7 @@ const enter = async () => {
     message: (verb, value) => { if (verb === "LIST") list(value); },
     state: (text, final) => { if (final) { watch = null; refuse(text); } },
   });
-  if (innerWidth < 700 && keys.length) document.body.classList.add("folded");
+  if (innerWidth < NARROW && keys.length) document.body.classList.add("folded");
   for (const key of keys) show(key);
   arrange();
 };
