@@ -1,4 +1,5 @@
-//! Markdown: links lead somewhere, and the manual is written as CONTRIBUTING.md asks for.
+//! Markdown: links lead somewhere, prose is narrow and names the actor, and the manual's sentences
+//! are short.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -14,7 +15,7 @@ const SENTENCE: usize = 30;
 /// The most lines of README.md.
 const README: usize = 150;
 
-/// Checks the links of all pages, and the words of the manual.
+/// Checks the links and the prose of all pages, and the sentences of the manual.
 pub(super) fn check(root: &Path, faults: &mut Vec<String>) -> Result<()> {
     let mut pages = BTreeMap::new();
     for file in pages_below(root)? {
@@ -30,9 +31,10 @@ pub(super) fn check(root: &Path, faults: &mut Vec<String>) -> Result<()> {
                 faults.push(format!("{name}:{line}: the link {link:?} leads nowhere: {why}"));
             }
         }
+        check_prose(&name, text, faults);
         let manual = name.starts_with("docs/") || name == "README.md";
         if manual {
-            check_prose(&name, text, faults);
+            check_sentences(&name, text, faults);
         }
         if name == "README.md" && text.lines().count() > README {
             faults.push(format!("{name}: more than {README} lines"));
@@ -147,7 +149,7 @@ fn anchors(text: &str) -> BTreeSet<String> {
     found
 }
 
-/// Reports lines that are too wide, vague words, and long sentences.
+/// Reports lines that are too wide, and vague words.
 fn check_prose(name: &str, text: &str, faults: &mut Vec<String>) {
     for (n, line) in prose(text) {
         if is_vague(line) {
@@ -159,6 +161,10 @@ fn check_prose(name: &str, text: &str, faults: &mut Vec<String>) {
             faults.push(format!("{name}:{n}: wider than {WIDTH} columns"));
         }
     }
+}
+
+/// Reports long sentences.
+fn check_sentences(name: &str, text: &str, faults: &mut Vec<String>) {
     for (n, sentence) in sentences(text) {
         let words = sentence.split_whitespace().filter(|word| word.contains(char::is_alphanumeric)).count();
         if words > SENTENCE {
@@ -241,6 +247,7 @@ mod tests {
         let text = format!("{long}.\n\nWhoever reads.\n\n- `{long}` is one word.\n- one\n- two\n");
         let mut faults = Vec::new();
         check_prose("a.md", &text, &mut faults);
+        check_sentences("a.md", &text, &mut faults);
         let places: Vec<_> = faults.iter().filter_map(|fault| fault.split(' ').next()).collect();
         assert_eq!(places, ["a.md:1:", "a.md:3:", "a.md:5:", "a.md:1:"]);
     }

@@ -98,6 +98,9 @@ pub(crate) fn run() -> Result<()> {
         }
         sizes.push((length, name));
     }
+    for (name, text) in files(&root, &root, &["js", "mjs", "toml"])? {
+        check_other_comments(&name, &text, &mut faults);
+    }
     report_sizes(&mut sizes);
     for fault in &faults {
         println!("   {fault}");
@@ -239,6 +242,20 @@ fn check_comments(name: &str, lines: &[Line], faults: &mut Vec<String>) {
     }
 }
 
+/// Reports comments of scripts and settings that are too wide or vague. A comment is a line of its
+/// own there: what looks like one behind code may be part of a text.
+fn check_other_comments(name: &str, text: &str, faults: &mut Vec<String>) {
+    let mark = if name.ends_with(".toml") { "#" } else { "//" };
+    let line = |line: &str| {
+        let (comment, code) = match line.trim_start().starts_with(mark) {
+            true => (line.to_owned(), String::new()),
+            false => (String::new(), line.to_owned()),
+        };
+        Line { code, comment, width: line.chars().count(), ..Line::default() }
+    };
+    check_comments(name, &text.lines().map(line).collect::<Vec<_>>(), faults);
+}
+
 fn is_wide(line: &Line) -> bool {
     line.is_comment() && line.width > WIDTH
 }
@@ -252,32 +269,37 @@ fn is_vague(comment: &str) -> bool {
 fn texts(root: &Path) -> Result<Vec<(String, String)>> {
     let mut all = Vec::new();
     for folder in ["crates", "bench", "xtask", "fuzz", "examples"] {
-        for file in sources(&root.join(folder))? {
-            let name = file.strip_prefix(root).unwrap_or(&file).display().to_string();
-            all.push((name, fs::read_to_string(&file)?));
-        }
+        all.extend(files(root, &root.join(folder), &["rs"])?);
     }
     Ok(all)
 }
 
-fn sources(folder: &Path) -> Result<Vec<PathBuf>> {
+/// The files below a folder with one of these endings, by name. Cassettes are evidence, which stays
+/// as it was recorded; links lead to files that are seen elsewhere.
+fn files(root: &Path, folder: &Path, endings: &[&str]) -> Result<Vec<(String, String)>> {
+    const NOT_OURS: [&str; 3] = ["target", "node_modules", "cassettes"];
     let mut found = Vec::new();
     let mut open = vec![folder.to_owned()];
     while let Some(folder) = open.pop() {
-        if !folder.is_dir() || folder.ends_with("target") {
-            continue;
-        }
-        for entry in fs::read_dir(folder)?.flatten() {
-            let path = entry.path();
-            if path.is_dir() {
+        let Ok(entries) = fs::read_dir(folder) else { continue };
+        for entry in entries.flatten() {
+            let (path, kind) = (entry.path(), entry.file_type()?);
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            if kind.is_dir() && !name.starts_with('.') && !NOT_OURS.contains(&&*name) {
                 open.push(path);
-            } else if path.extension().is_some_and(|e| e == "rs") {
+            } else if kind.is_file() && endings.iter().any(|end| path.extension().is_some_and(|e| e == *end))
+            {
                 found.push(path);
             }
         }
     }
     found.sort();
-    Ok(found)
+    let named = |file: PathBuf| {
+        let name = file.strip_prefix(root).unwrap_or(&file).display().to_string();
+        Ok((name, fs::read_to_string(&file)?))
+    };
+    found.into_iter().map(named).collect()
 }
 
 fn report_sizes(sizes: &mut [(usize, String)]) {
@@ -324,6 +346,16 @@ mod tests {
         for other in ["crates/cli/src/main.rs", "crates/host/src/x/tests.rs", DATA[0]] {
             assert_eq!(found(other), Vec::<String>::new());
         }
+    }
+
+    #[test]
+    fn comments_of_scripts_and_settings_are_checked() {
+        let wide = "x".repeat(WIDTH);
+        let mut faults = Vec::new();
+        check_other_comments("a.js", &format!("  // nobody\nf(\"// {wide}\");\n// {wide}\n"), &mut faults);
+        check_other_comments("a.toml", &format!("a = \"{wide}\"\n# {wide}\n// nobody\n"), &mut faults);
+        let places: Vec<_> = faults.iter().filter_map(|fault| fault.split(' ').next()).collect();
+        assert_eq!(places, ["a.js:1:", "a.js:3:", "a.toml:2:"]);
     }
 
     #[test]

@@ -8,10 +8,11 @@
   const styles = [];
   for (const f of frames) if (f.d) styles.push(...f.d);
 
-  // A state is the rows as they stand; rows are shared between states, so one every hundred frames is cheap.
+  // A state is the rows of the screen. States share rows, so one every hundred frames is cheap.
   const EVERY = 100;
   const keys = [];
-  // A row is [number, runs, flags]: 1 its text goes on in the next row, 2 double width, 4 and 8 halves of double height.
+  // A row is [number, runs, flags]. Flags: 1 its text goes on in the next row, 2 double width, 4
+  // and 8 upper and lower half of double height.
   const EMPTY = [0, [], 0];
   const blank = () => ({ cols: head.cols, rows: Array(head.rows).fill(EMPTY), cursor: [0, 0, 0] });
   const step = (s, f) => {
@@ -89,7 +90,8 @@
   screen.style.background = head.bg;
   screen.setAttribute("role", "img");
   screen.setAttribute("aria-label", "terminal screen");
-  // Cells are whole pixels wide, so that lines and blocks of neighbouring cells meet without a seam: letters are set a little closer.
+  // Cells are whole pixels wide, so that lines and blocks of neighbouring cells meet without a
+  // seam: letters are set a little closer.
   const measure = () => {
     const probe = make("span", { className: "probe", textContent: "W".repeat(64) });
     screen.append(probe);
@@ -204,7 +206,8 @@
     copyButton.textContent = done ? "Copied" : "Select and copy by hand";
   };
 
-  // What is selected is copied as the program wrote it: blanks at the ends of rows left out, wrapped rows joined.
+  // A selection is copied as the program wrote it: without blanks at the ends of rows, wrapped rows
+  // joined.
   document.addEventListener("copy", (e) => {
     const selection = getSelection();
     if (e.target.matches?.("input, textarea") || !selection.rangeCount || selection.isCollapsed) return;

@@ -1,6 +1,6 @@
-// Logs in: exchanges a token for a cookie that scripts cannot read. The token stays in the memory of
-// this script and nowhere else, so that a restarted server, which has forgotten the cookie, can be
-// shown it again.
+// Logs in: exchanges a token for a cookie that scripts cannot read. The token stays in the memory
+// of this script and nowhere else, so that a restarted server, which has forgotten the cookie, can
+// be shown it again.
 
 let known = null, asking = null;
 
@@ -13,8 +13,8 @@ export const logIn = async (token) => {
   return answer;
 };
 
-// Logs in once more with the remembered token; returns whether the server accepted it. Callers at the
-// same time share one request. Fails when the server is away.
+// Logs in once more with the remembered token; returns whether the server accepted it. Callers at
+// the same time share one request. Fails when the server is away.
 export const again = () => asking ??= repeat().finally(() => { asking = null; });
 
 const repeat = async () => {

@@ -1,5 +1,5 @@
-// What a person does with keyboard, mouse, fingers and clipboard, as keys with names. How a key is spelt is the session's
-// affair: it knows the modes in force.
+// Keyboard, mouse, touch and clipboard, as keys with names. The session encodes them, because it
+// knows the modes in force.
 
 import { make } from "./dom.js";
 
@@ -197,7 +197,8 @@ export class Hands {
     this.finger = touch.clientY;
   }
 
-  // Turns the wheel by so many notches. What is left of one stays, unless it goes the other way now.
+  // Turns the wheel by so many notches. A rest below one notch counts next time, unless the
+  // direction changes.
   turn(notches, e) {
     if (Math.sign(this.turned) !== Math.sign(notches)) this.turned = 0;
     this.turned += notches;

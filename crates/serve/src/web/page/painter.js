@@ -1,9 +1,10 @@
-// Draws a terminal from frames: rows of text with styles, a cursor, and what lies above the screen. It knows nothing of
-// escape sequences, widths or palettes; the server has dealt with all of that.
+// Draws a terminal from frames: rows of text with styles, a cursor, and the scrollback above the
+// screen. It knows nothing of escape sequences, widths or palettes: the server resolves them all.
 //
-// Rows are elements in normal flow, only those in view and a few around them, so that selecting, copying and following
-// links work as everywhere. A row keeps its number while it moves up, and its element is only made anew when it looks
-// different, so that a selection stays while the program writes.
+// Rows are elements in normal flow, only those in view and a few around them, so that selecting,
+// copying and following links work as on any page. A row keeps its number while it moves up, and
+// its element is replaced only when it looks different, so that a selection stays while the program
+// writes.
 
 import { make } from "./dom.js";
 
@@ -40,8 +41,8 @@ export class Painter {
     this.lh = 16;
   }
 
-  // Sets the size of letters, but for a little: cells are whole pixels wide, so that lines and blocks of neighbouring cells
-  // meet without a seam. Whether they may grow for that, or have to stay within the tile.
+  // Sets the size of letters, rounded so that cells are whole pixels wide: then lines and blocks of
+  // neighbouring cells meet without a seam. `grows` allows rounding up beyond the tile.
   setFont(size, grows) {
     this.size = Math.min(LARGEST, Math.max(SMALLEST, size));
     this.grows = grows;
@@ -51,7 +52,7 @@ export class Painter {
     let whole = Math.round(pixels), spacing = 0;
     if (!grows && whole > pixels && (whole / this.dpr) * this.frame.cols > this.el.clientWidth) whole--;
     if (whole >= 7 && Math.abs(whole - pixels) <= pixels * NEARLY) {
-      // Browsers know not every size: rather one that is too large, with letters set a little closer.
+      // Browsers don't have every size: take the larger one, with letters set a little closer.
       const wanted = whole / this.dpr, nearly = (this.size * whole) / pixels;
       this.measure(nearly);
       if (this.cw < wanted - 0.005) this.measure(nearly + 0.5);
@@ -107,7 +108,7 @@ export class Painter {
     return fresh || frame.rows_n !== old.rows_n;
   }
 
-  // Rows that have left the screen may have changed before: those that were not told again are not known any more.
+  // Rows may have changed before they left the screen: forgets those that were not sent again.
   drop(from, to, told) {
     if (from >= to) return;
     const known = new Set(told.map((row) => row[0]));
@@ -319,7 +320,8 @@ export class Painter {
     };
   }
 
-  // The selected text, as the program wrote it: blanks at the ends of rows left out, wrapped rows joined.
+  // The selected text, as the program wrote it: without blanks at the ends of rows, wrapped rows
+  // joined.
   selected() {
     const selection = getSelection();
     if (!selection.rangeCount || selection.isCollapsed) return "";

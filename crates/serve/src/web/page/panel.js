@@ -30,7 +30,7 @@ export class Tile {
     this.foot = make("footer");
     this.el = make("section", { className: "tile " + kind }, this.head, this.finder, this.painter.el, this.note, this.foot);
     this.el.tile = this;
-    // The size of letters that the person likes, and the one that they chose for looking at this very screen.
+    // The user's usual size of letters, and the one that they chose for this screen.
     this.own = Number(kept.get("font", 14));
     this.chosen = null;
     this.whole = button("⤢", "Show the whole screen", () => { this.chosen = null; this.fit(); });
@@ -226,7 +226,8 @@ export class Session extends Tile {
       this.setTitle();
       this.setDriver(value.driver ?? null);
       this.recolour();
-      // Looking at a session changes nothing for it. Whoever started it here, or drove before a break, drives it.
+      // Watching takes no stick. A page that started the session, or held the stick before the
+      // connection broke, takes it.
       if (this.may && !value.driver && this.claims) this.link.send("TAKE");
     } else if (verb === "FRAME") {
       this.setTitle(value.title);
@@ -251,7 +252,7 @@ export class Session extends Tile {
   // Asks for frames in the colours of the theme.
   recolour() { this.link.send("SUB", { frames: "paint", out: false, max_fps: 60, window: 2, theme: themes.colours() }); }
 
-  // Somebody else drives now, or nobody.
+  // The stick has changed hands: another client has it, or it is free.
   learn(driver) {
     this.setDriver(driver);
     if (this.waits && !driver) this.link.send("TAKE");
@@ -265,7 +266,7 @@ export class Session extends Tile {
 
   drives() { return this.driver !== undefined && this.driver !== null && this.driver === this.name; }
 
-  // Nobody is null; that it is not known is undefined.
+  // null means that the stick is free; undefined, that its holder is not known.
   setDriver(driver) {
     const did = this.drives();
     this.driver = driver;

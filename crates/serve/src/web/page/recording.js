@@ -112,7 +112,8 @@ export class Recording extends Tile {
     this.focus();
   }
 
-  // To the moment before or behind the place where it is, which the player knows best, or the very end.
+  // Goes to the moment before or after the current one, or to the end. The server knows the exact
+  // position.
   hop(by) { this.link.send("HOP", { by }); }
 
   drag() {

@@ -15,7 +15,7 @@ export const themes = {
     return { fg, bg, cursor, ansi };
   },
 
-  // Takes what the server offers, and uses what this browser has chosen before, if that is still there.
+  // Takes the server's themes, and uses the one chosen in this browser before, if it still exists.
   offer(offered, usual) {
     all = offered;
     const known = (name) => all.find((theme) => theme.name === name);
