@@ -220,7 +220,7 @@ impl Run {
     }
 
     /// Runs the tests: with nextest, where it is installed, because it runs those of several crates
-    /// side by side.
+    /// side by side. It is not built here: on a cold machine that would take longer than it saves.
     fn tests(&mut self) -> Result<()> {
         if tools::has("cargo-nextest") {
             let args = ["nextest", "run", "--workspace", "--all-features", "--no-fail-fast"];

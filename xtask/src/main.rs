@@ -16,7 +16,9 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-const USAGE: &str = "ci | tidy | docs [--check] | pictures [--record [NAME]] | release VERSION [--dry-run] | agents [PROMPTS] | crowd [SESSIONS] | soak [ROUNDS] | fuzz [SECONDS]";
+use release::Git;
+
+const USAGE: &str = "ci | tidy | docs [--check] | pictures [--record [NAME]] | release VERSION [--dry-run | --tag] | agents [PROMPTS] | crowd [SESSIONS] | soak [ROUNDS] | fuzz [SECONDS]";
 
 fn main() -> Result<()> {
     hear_signals()?;
@@ -38,8 +40,9 @@ fn main() -> Result<()> {
         ["soak", rounds] => longer::soak(rounds),
         ["fuzz"] => fuzz::run("60"),
         ["fuzz", seconds] => fuzz::run(seconds),
-        ["release", version] => release::run(version, false),
-        ["release", version, "--dry-run"] | ["release", "--dry-run", version] => release::run(version, true),
+        ["release", version, "--dry-run"] | ["release", "--dry-run", version] => release::plan(version),
+        ["release", version, "--tag"] | ["release", "--tag", version] => release::run(version, Git::Tag),
+        ["release", version] => release::run(version, Git::Print),
         _ => bail!("usage: cargo xtask {USAGE}"),
     }
 }

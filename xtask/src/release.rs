@@ -1,5 +1,5 @@
 //! `cargo xtask release VERSION`: writes the changelog and the version, and packs the command for
-//! those who do not build it. Prints how to commit and tag, and leaves that to the maintainer.
+//! those who do not build it. With `--tag` it commits and tags; otherwise it prints how.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -27,19 +27,49 @@ const FILES: [&str; 7] = [
 const FOLDERS: [(&str, &[&str]); 3] =
     [("docs", &["md"]), ("docs/img", &["svg", "png"]), ("docs/schema", &["json"])];
 
-pub(crate) fn run(version: &str, dry: bool) -> Result<()> {
-    let root = crate::root()?;
-    check_version(version)?;
-    let today = output(Command::new("date").args(["-u", "+%F"]))?;
-    let changelog = released(&fs::read_to_string(root.join("CHANGELOG.md"))?, version, today.trim())?;
-    let manifest = with_version(&fs::read_to_string(root.join("Cargo.toml"))?, version)?;
-    let folder = root.join("target").join(format!("release-{version}"));
-    let notes = section(&changelog, version).context("the changelog has no such section")?;
-    println!("{notes}");
-    if dry {
-        println!("would set the version to {version}, build the release and pack {}", folder.display());
-        return Ok(());
+/// What becomes of the changed files.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Git {
+    /// They are committed and tagged. Nothing is pushed.
+    Tag,
+    /// The commands that do so are printed.
+    Print,
+}
+
+/// A release that is about to be made.
+struct Release {
+    changelog: String,
+    manifest: String,
+    /// The changes, as the changelog lists them.
+    notes: String,
+    /// Where the packages go.
+    folder: PathBuf,
+}
+
+impl Release {
+    fn new(root: &Path, version: &str) -> Result<Self> {
+        check_version(version)?;
+        let today = output(Command::new("date").args(["-u", "+%F"]))?;
+        let changelog = released(&fs::read_to_string(root.join("CHANGELOG.md"))?, version, today.trim())?;
+        let manifest = with_version(&fs::read_to_string(root.join("Cargo.toml"))?, version)?;
+        let notes = section(&changelog, version).context("the changelog has no such section")?.to_owned();
+        println!("{notes}");
+        let folder = root.join("target").join(format!("release-{version}"));
+        Ok(Self { changelog, manifest, notes, folder })
     }
+}
+
+/// Says what a release would do.
+pub(crate) fn plan(version: &str) -> Result<()> {
+    let release = Release::new(&crate::root()?, version)?;
+    println!("would set the version to {version}, build the release and pack {}", release.folder.display());
+    Ok(())
+}
+
+/// Makes a release.
+pub(crate) fn run(version: &str, git: Git) -> Result<()> {
+    let root = crate::root()?;
+    let Release { changelog, manifest, notes, folder } = Release::new(&root, version)?;
     let changes = output(Command::new("git").args(["status", "--porcelain"]).current_dir(&root))?;
     if !changes.is_empty() {
         bail!("commit or stash your changes first:\n{changes}");
@@ -53,15 +83,36 @@ pub(crate) fn run(version: &str, dry: bool) -> Result<()> {
         fs::remove_dir_all(&folder)?;
     }
     fs::create_dir_all(&folder)?;
-    fs::write(folder.join("NOTES.md"), notes)?;
+    let notes_file = folder.join("NOTES.md");
+    fs::write(&notes_file, notes)?;
     pack(&root, &staged, &folder, version)?;
     debian(&root, &folder)?;
     checksums(&folder)?;
     println!("packed {}", folder.display());
+    let subject = format!("Release {version}");
+    let mut commit = Command::new("git");
+    commit.args(["commit", "--all", "--message", &subject]).current_dir(&root);
+    let mut tag = Command::new("git");
     // Headings begin with `#`, which git would otherwise strip as comments.
-    let tag = format!("git tag --annotate --cleanup=whitespace v{version} -F {}/NOTES.md", folder.display());
-    println!("git commit -am 'Release {version}' && {tag}");
+    tag.args(["tag", "--annotate", "--cleanup=whitespace", &format!("v{version}"), "--file"]);
+    tag.arg(notes_file).current_dir(&root);
+    for command in [&mut commit, &mut tag] {
+        match git {
+            Git::Tag => succeed(command)?,
+            Git::Print => println!("{}", shown(command)),
+        }
+    }
     Ok(())
+}
+
+/// A command as a line for a shell.
+fn shown(command: &Command) -> String {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    let quoted = words.map(|word| {
+        let word = word.to_string_lossy();
+        if word.contains(' ') { format!("'{word}'") } else { word.into_owned() }
+    });
+    quoted.collect::<Vec<_>>().join(" ")
 }
 
 fn check_version(version: &str) -> Result<()> {
