@@ -122,10 +122,14 @@ impl Ending {
     }
 }
 
-/// Prints one message on standard error. Messages quote names and recordings, which must not act on
-/// the terminal.
+/// Prints one message on standard error, or logs it where standard error is a log in JSON. Messages
+/// quote names and recordings, which must not act on the terminal.
 pub(crate) fn say(message: impl std::fmt::Display) {
     let message = crate::human::without_numbers(&message.to_string());
+    if crate::log::takes_messages() {
+        tracing::warn!("{}", crate::human::printable(&message));
+        return;
+    }
     // With standard error gone as well, there is no place left for the message.
     let _ = writeln!(std::io::stderr(), "tapdeck: {}", crate::human::printable(&message));
 }
@@ -151,6 +155,9 @@ impl Report {
     pub(crate) fn failure(self, mut about: Map<String, Value>, message: &str) {
         about.insert("error".to_owned(), crate::human::without_numbers(message).into());
         match self {
+            Report::Text if crate::log::takes_messages() => {
+                tracing::error!("{}", crate::human::printable(&crate::human::without_numbers(message)));
+            }
             Report::Text => say(message),
             Report::Json => print_json(&about),
             Report::JsonBeside => print_json_beside(&about.into()),

@@ -8,6 +8,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tapdeck_host::state_folder;
@@ -24,6 +25,14 @@ const FILE: &str = "TAPDECK_LOG_FILE";
 /// A level without a target is for our own crates, whose targets begin like this. Libraries may log
 /// what they carry, tokens included, so they only log when they are named.
 const OURS: &str = "tapdeck";
+
+/// Whether messages go to the log as well, because standard error has nothing but JSON.
+static TAKES_MESSAGES: AtomicBool = AtomicBool::new(false);
+
+/// Returns whether messages for the user belong in the log.
+pub(crate) fn takes_messages() -> bool {
+    TAKES_MESSAGES.load(Ordering::Relaxed)
+}
 
 /// How a line of the log is written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -58,6 +67,7 @@ pub(crate) fn start_server(format: LogFormat) -> Result<(), String> {
         Some(path) => install(levels, format, open(&path)?),
         None => install(levels, format, || Stderr),
     }
+    TAKES_MESSAGES.store(format == LogFormat::Json, Ordering::Relaxed);
     Ok(())
 }
 

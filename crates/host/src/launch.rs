@@ -265,6 +265,7 @@ impl Launch {
         let recorder = start(&log, clock, size).map_err(LaunchError::Setup)?;
         let mut doors = None;
         let (has_terminal, pid) = (backend.has_terminal(), backend.pid());
+        tracing::info!(cols = size.cols, rows = size.rows, has_terminal, pid, "session started");
         let driver = Driver::new(backend, clock, config, log.clone()).map_err(LaunchError::Setup);
         let outcome = driver.and_then(|driver| {
             let driver = driver.with(user, signals);
@@ -273,6 +274,13 @@ impl Launch {
             doors = Some(open(Session { handle, log: log.clone(), glass, clock, size, has_terminal, pid }));
             driver.run().map_err(LaunchError::Drive)
         });
+        match &outcome {
+            Ok(outcome) => {
+                let Outcome { exit, ended, survivors, .. } = outcome;
+                tracing::info!(?exit, ?ended, survivors, "session ended");
+            }
+            Err(e) => tracing::error!(error = %e, "session broke down"),
+        }
         log.close();
         let report = finish(recorder);
         // Last, so that a caller that waits for its snapshot can still be answered.
@@ -294,6 +302,7 @@ impl Launch {
             no_echo: user.is_some_and(|o| !o.is_interactive()),
             stoppable: user.is_some_and(UserSide::is_stdio) && !processes::is_orphaned(),
         });
+        tracing::debug!(place = %self.place, pty = setup.is_some(), "starting the program");
         Ok(self.place.start(&self.command, setup.as_ref(), signals, prompter)?)
     }
 }

@@ -141,6 +141,7 @@ impl TapReader {
         }
         let now = self.clock.now();
         if let Some(lag) = lag {
+            tracing::warn!(bytes = lag.bytes(), "a reader of the log was too slow");
             tap.lagged(&lag, now);
         }
         tap.take(entries.drain(..), now);

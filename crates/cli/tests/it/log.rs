@@ -1,6 +1,6 @@
 //! The log: off by default, never on a program's terminal, and never with a token in it.
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::Stdio;
@@ -41,6 +41,31 @@ fn a_programs_output_is_the_same_with_and_without_a_log() {
     let logs = logs(&home);
     assert_eq!(logs.len(), 2, "one file a process: {logs:?}");
     assert!(logs.iter().all(|log| log.contains("started") && log.contains("ended")), "{logs:?}");
+}
+
+/// What is written and typed in a session is not for its log.
+#[test]
+fn a_sessions_log_tells_of_its_life_and_not_of_its_contents() {
+    let home = Home::new();
+    let tape = home.path("demo.ahr");
+    let mut command = home.tapdeck(["rec", "-I", "--size", "70x20"]);
+    command.arg(&tape).args(["--", "sh", "-c", "read word; echo written-$word"]);
+    command.env("TAPDECK_LOG", "debug");
+    let mut seat = Seat::new(command);
+    seat.send(b"typed\r");
+    assert_eq!(seat.end().code(), Some(0));
+    let log = logs(&home).concat();
+    for part in [
+        "session started cols=70 rows=20 has_terminal=true",
+        "recording started",
+        "stick changed hands",
+        "session ended exit=Code(0) ended=Program",
+        "recording finished",
+        &format!("path={}", tape.display()),
+    ] {
+        assert!(log.contains(part), "{part} is missing:\n{log}");
+    }
+    assert!(!log.contains("written") && !log.contains("typed"), "{log}");
 }
 
 #[test]
@@ -92,6 +117,23 @@ fn a_servers_log_is_json_when_asked_for() {
     assert_eq!(refused[0]["level"], "WARN");
     assert_eq!(refused[0]["error"], "forbidden");
     assert_eq!(refused[0]["span"]["door"], "tls");
+}
+
+#[test]
+fn warnings_of_a_server_are_lines_of_its_json_log() {
+    let home = Home::new();
+    let log = home.path("log");
+    let mut command = home.tapdeck(["serve", "--listen", "tls://127.0.0.1:0", "--log-format", "json"]);
+    command.stdout(Stdio::piped()).stderr(std::fs::File::create(&log).expect("made"));
+    let mut server = command.spawn().expect("it runs");
+    let out = BufReader::new(server.stdout.take().expect("a pipe"));
+    let listens = out.lines().any(|line| line.is_ok_and(|line| line.starts_with("listening")));
+    server.kill().and_then(|()| server.wait()).expect("it ends");
+    assert!(listens);
+    let log = std::fs::read_to_string(&log).expect("text");
+    let events: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).expect(line)).collect();
+    let warned = |e: &&Value| e["message"].as_str().is_some_and(|m| m.starts_with("there is no valid token"));
+    assert_eq!(events.iter().find(warned).expect(&log)["level"], "WARN");
 }
 
 /// Opens a WebSocket at the page's tty wire. Returns its stream, once the server has agreed.

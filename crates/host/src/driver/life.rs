@@ -96,6 +96,7 @@ impl<B: Backend> Driver<B> {
         }
         // A program that is gone cannot be frozen.
         let _ = self.backend.freeze(true);
+        tracing::info!("suspended");
         self.log.append(Event::Suspended, self.clock.now());
         self.log.flush(Duration::from_millis(500));
         let undo = Bytes::from(self.modes.undo());
@@ -117,6 +118,7 @@ impl<B: Backend> Driver<B> {
         if !self.user.as_ref().is_some_and(UserSide::waits_for_foreground) {
             self.come_to_front(now)?;
         }
+        tracing::info!("resumed");
         self.log.append(Event::Resumed, now);
         // A program that is gone need not go on.
         let _ = self.backend.freeze(false);
@@ -160,6 +162,7 @@ impl<B: Backend> Driver<B> {
         if self.exit.is_none()
             && let Some(exit) = self.backend.exited()?
         {
+            tracing::debug!(?exit, "program exited");
             self.exit = Some(exit);
             // The quiet time counts from here.
             self.last_output = now.mono;

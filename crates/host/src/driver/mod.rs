@@ -478,6 +478,7 @@ impl<B: Backend> Driver<B> {
     }
 
     fn user_is_gone(&mut self, ended: Ended) {
+        tracing::debug!(?ended, "the user's side is gone");
         self.user = None;
         if self.exit.is_none() && self.ended == Ended::Program {
             self.ended = ended;
@@ -487,6 +488,8 @@ impl<B: Backend> Driver<B> {
 
     fn log_changes(&mut self, now: Stamp) {
         while let Some(change) = self.gate.poll_change() {
+            let (from, to) = (change.from.as_deref(), change.to.as_deref());
+            tracing::debug!(from, to, why = change.why.name(), "stick changed hands");
             self.log.append(Event::Holder(change), now);
         }
     }
@@ -494,6 +497,7 @@ impl<B: Backend> Driver<B> {
     /// Passes a signal on. A program that is gone already cannot be told, and need not be.
     fn forward(&mut self, signal: i32, now: Stamp) {
         if self.backend.signal(signal).is_ok() {
+            tracing::debug!(signal, "signal passed on");
             self.log.append(Event::Signal(signal), now);
         }
     }
@@ -512,8 +516,8 @@ impl<B: Backend> Driver<B> {
     /// holder of the stick has set another size.
     fn user_resized(&mut self, size: WinSize, now: Stamp) -> io::Result<()> {
         self.own_size = size;
-        let driver = self.gate.stick().holder();
-        if self.sized_elsewhere && driver.is_some_and(|driver| driver != self.local) {
+        let holder = self.gate.stick().holder();
+        if self.sized_elsewhere && holder.is_some_and(|holder| holder != self.local) {
             return Ok(());
         }
         self.sized_elsewhere = false;
@@ -522,6 +526,7 @@ impl<B: Backend> Driver<B> {
 
     fn resized(&mut self, size: WinSize, now: Stamp) {
         self.size = size;
+        tracing::debug!(cols = size.cols, rows = size.rows, "resized");
         self.log.append(Event::Resize(size), now);
     }
 
@@ -554,6 +559,7 @@ impl<B: Backend> Driver<B> {
             if limit {
                 self.ended = Ended::TimedOut;
             }
+            tracing::debug!(signal = next.signal(), limit, "stopping the program");
             self.backend.stop(next)?;
             self.log.append(Event::Signal(next.signal()), now);
             let (then, after) = match next {

@@ -18,6 +18,7 @@ impl<B: Backend> Driver<B> {
             // longer wants them.
             match request {
                 Request::Cancel => {
+                    tracing::debug!("cancelled");
                     self.told_to_end = true;
                     self.ended = Ended::Cancelled;
                     self.begin_stop(now, StopSignal::Terminate);
@@ -43,13 +44,18 @@ impl<B: Backend> Driver<B> {
                 Request::Join(name, role, reply) => {
                     let id = self.gate.join(&name, role);
                     let name = self.gate.stick().party(id).map_or_else(|| name.into(), |p| p.name.clone());
+                    tracing::debug!(%name, ?role, "client joined");
                     // A caller that waited no longer does not know the party, and would never
                     // leave.
                     if reply.send((id, name)).is_err() {
                         self.gate.leave(id);
                     }
                 }
-                Request::Leave(id) => self.gate.leave(id),
+                Request::Leave(id) => {
+                    let party = self.gate.stick().party(id);
+                    tracing::debug!(name = party.map(|p| &*p.name), "client left");
+                    self.gate.leave(id);
+                }
                 Request::Claim(id, reply) => {
                     let _ = reply.send(self.gate.claim(id, now));
                 }

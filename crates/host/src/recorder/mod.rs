@@ -335,7 +335,9 @@ impl Recorder {
     }
 
     fn run(reader: TapReader, tap: Box<dyn RecorderTap>, path: PathBuf) -> io::Result<Self> {
-        Ok(Self { tap: TapThread::start("tapdeck-recorder", reader, tap)?, path })
+        let tap = TapThread::start("tapdeck-recorder", reader, tap)?;
+        tracing::info!(path = %path.display(), "recording started");
+        Ok(Self { tap, path })
     }
 
     /// Where it records to.
@@ -355,13 +357,20 @@ impl Recorder {
 }
 
 fn report(tap: Result<Box<dyn RecorderTap>, TapPanicked>, path: PathBuf) -> Report {
-    match tap {
+    let report = match tap {
         Ok(tap) => tap.report(),
         Err(TapPanicked) => Report {
             trouble: Some("the recorder broke down; what it had written is whole".into()),
             ..Report::nothing(path)
         },
+    };
+    let Report { file_bytes, output_bytes, lost_bytes, .. } = report;
+    let path = report.path.display();
+    tracing::info!(%path, file_bytes, output_bytes, lost_bytes, "recording finished");
+    for trouble in [&report.trouble, &report.index_trouble].into_iter().flatten() {
+        tracing::warn!(%path, trouble, "recording has trouble");
     }
+    report
 }
 
 fn first_meta(options: &RecordOptions, clock: Clock, size: WinSize) -> Meta {
