@@ -57,8 +57,7 @@ pub enum Need {
 
 impl Need {
     /// Every need.
-    #[cfg(test)]
-    pub(crate) const ALL: [Need; 6] =
+    pub const ALL: [Need; 6] =
         [Need::Watch, Need::Drive, Need::Hold, Need::Command, Need::Administer, Need::Open];
 
     /// Returns the words that documentation uses.

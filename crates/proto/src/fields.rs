@@ -7,6 +7,18 @@
 use serde::de::{Deserialize, DeserializeOwned, Deserializer, Error};
 use serde_json::Value;
 
+/// A payload that cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PayloadError {
+    /// It is not JSON, or not an object.
+    #[error("{0}")]
+    Form(String),
+    /// A field is missing, or has the wrong kind or value.
+    #[error("{0}")]
+    Field(String),
+}
+
 /// Names of the flags, of whatever message. A field name has the same kind in every message.
 const FLAGS: [&str; 12] = [
     "watch",
@@ -28,10 +40,7 @@ const NUMBERS: [&str; 7] = ["max_frame", "max_fps", "since", "window", "fence", 
 const TEXTS: [&str; 3] = ["signal", "path", "stop"];
 
 /// Reads a text; `None` when it is left out.
-///
-/// # Errors
-/// When the field is not a text, or has a NUL in it.
-pub fn text<'a>(from: &'a Value, key: &str) -> Result<Option<&'a str>, String> {
+pub(crate) fn text<'a>(from: &'a Value, key: &str) -> Result<Option<&'a str>, String> {
     match from.get(key) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) if text.contains('\0') => Err(format!("{key:?} has a NUL in it")),
@@ -41,10 +50,7 @@ pub fn text<'a>(from: &'a Value, key: &str) -> Result<Option<&'a str>, String> {
 }
 
 /// Reads a flag.
-///
-/// # Errors
-/// When the field is neither true nor false.
-pub fn flag(from: &Value, key: &str, default: bool) -> Result<bool, String> {
+pub(crate) fn flag(from: &Value, key: &str, default: bool) -> Result<bool, String> {
     match from.get(key) {
         None | Some(Value::Null) => Ok(default),
         Some(Value::Bool(on)) => Ok(*on),
@@ -53,10 +59,7 @@ pub fn flag(from: &Value, key: &str, default: bool) -> Result<bool, String> {
 }
 
 /// Reads a whole number; `None` when it is left out.
-///
-/// # Errors
-/// When the field is not a number from 0 up.
-pub fn number(from: &Value, key: &str) -> Result<Option<u64>, String> {
+pub(crate) fn number(from: &Value, key: &str) -> Result<Option<u64>, String> {
     match from.get(key) {
         None | Some(Value::Null) => Ok(None),
         Some(value) => {
@@ -67,7 +70,7 @@ pub fn number(from: &Value, key: &str) -> Result<Option<u64>, String> {
 }
 
 /// Formats a value for an error message; long values are named by their kind.
-pub fn short(value: &Value) -> String {
+pub(crate) fn short(value: &Value) -> String {
     match value {
         Value::Array(_) => "a list".to_owned(),
         Value::Object(_) => "an object".to_owned(),
@@ -77,29 +80,31 @@ pub fn short(value: &Value) -> String {
 }
 
 /// Checks the kinds of all fields that a request may have, whatever its verb.
-pub(crate) fn check_kinds(value: &Value) -> Result<(), String> {
+fn check_kinds(value: &Value) -> Result<(), PayloadError> {
     if !value.is_object() && !value.is_null() {
-        return Err(format!("a JSON object is wanted, and not {}", short(value)));
+        return Err(PayloadError::Form(format!("a JSON object is wanted, and not {}", short(value))));
     }
-    FLAGS.iter().try_for_each(|key| flag(value, key, false).map(drop))?;
-    NUMBERS.iter().try_for_each(|key| number(value, key).map(drop))?;
-    TEXTS.iter().try_for_each(|key| text(value, key).map(drop))
+    let flags = FLAGS.iter().try_for_each(|key| flag(value, key, false).map(drop));
+    let numbers = || NUMBERS.iter().try_for_each(|key| number(value, key).map(drop));
+    let texts = || TEXTS.iter().try_for_each(|key| text(value, key).map(drop));
+    flags.and_then(|()| numbers()).and_then(|()| texts()).map_err(PayloadError::Field)
 }
 
 /// Reads a request's JSON object. An empty payload and `null` stand for an empty object.
-pub(crate) fn object<T: DeserializeOwned>(payload: &str) -> Result<T, String> {
+pub(crate) fn object<T: DeserializeOwned>(payload: &str) -> Result<T, PayloadError> {
+    let malformed = |e| PayloadError::Form(format!("malformed JSON: {e}"));
     let value: Value = match payload.trim() {
         "" => Value::Null,
-        _ => serde_json::from_str(payload).map_err(|e| format!("malformed JSON: {e}"))?,
+        _ => serde_json::from_str(payload).map_err(malformed)?,
     };
     checked(value)
 }
 
 /// Reads a JSON object whose fields have the right kinds.
-pub(crate) fn checked<T: DeserializeOwned>(value: Value) -> Result<T, String> {
+pub(crate) fn checked<T: DeserializeOwned>(value: Value) -> Result<T, PayloadError> {
     check_kinds(&value)?;
     let value = if value.is_null() { Value::Object(serde_json::Map::new()) } else { value };
-    serde_json::from_value(value).map_err(|e| e.to_string())
+    serde_json::from_value(value).map_err(|e| PayloadError::Field(e.to_string()))
 }
 
 /// Returns whether a field has its default, and is left out of what is sent.

@@ -15,7 +15,11 @@
 pub mod attach;
 pub mod broker;
 pub mod bus;
-pub mod fields;
+mod fields;
 pub mod page;
+#[cfg(feature = "schema")]
+pub mod schema;
 pub mod snapshot;
 pub mod tty;
+
+pub use fields::PayloadError;

@@ -5,6 +5,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::PayloadError;
 use crate::bus::{AgentState, Ask, Exit, Find, PaintTheme, Rows};
 
 /// What the page says to a recording that is played.
@@ -33,11 +34,11 @@ pub enum Command {
     /// `STEP {by}`: to the output before or behind.
     Step(i64),
     /// `THEME {fg, bg, cursor, ansi}`: the colors, or why they cannot be read.
-    Theme(Result<PaintTheme, String>),
+    Theme(Result<PaintTheme, PayloadError>),
     /// `ROWS`, or why it cannot be read.
-    Rows(Result<Rows, String>),
+    Rows(Result<Rows, PayloadError>),
     /// `FIND`, or why it cannot be read.
-    Find(Result<Find, String>),
+    Find(Result<Find, PayloadError>),
 }
 
 impl Command {
@@ -57,7 +58,9 @@ impl Command {
             "SEEK" => Command::Seek { ms: number("ms").unwrap_or(0), moment: number("moment") },
             "HOP" => Command::Hop(by()),
             "STEP" => Command::Step(by().unwrap_or(1)),
-            "THEME" => Command::Theme(serde_json::from_str(payload).map_err(|e| e.to_string())),
+            "THEME" => {
+                Command::Theme(serde_json::from_str(payload).map_err(|e| PayloadError::Field(e.to_string())))
+            }
             "ROWS" => Command::Rows(Rows::from_payload(payload)),
             "FIND" => Command::Find(Find::from_payload(payload)),
             _ => return None,

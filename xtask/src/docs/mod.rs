@@ -10,7 +10,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
-use schemars::{JsonSchema, SchemaGenerator};
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use tapdeck_proto::schema::{Message, Payload};
 use tapdeck_proto::{attach, broker, bus, page, tty};
 
 use crate::succeed;
@@ -106,31 +108,18 @@ fn with_part(page: &str, name: &str, part: &str) -> Result<String> {
 /// Returns the schemas by their paths.
 fn schemas() -> Result<BTreeMap<PathBuf, String>> {
     let mut all = BTreeMap::new();
+    for exchange in bus::exchanges() {
+        if let Payload::Json(message) = exchange.payload {
+            all.insert(path(&format!("bus-{}", exchange.verb.to_lowercase())), schema_of(message)?);
+        }
+    }
+    for message in bus::reply_messages() {
+        all.insert(path(&format!("bus-reply-{}", message.name.to_lowercase())), schema_of(message)?);
+    }
     macro_rules! put {
         ($($name:literal: $message:ty,)+) => { $(all.insert(path($name), schema::<$message>()?);)+ };
     }
     put! {
-        "bus-hello": bus::Hello,
-        "bus-snap": bus::Snap,
-        "bus-sub": bus::Sub,
-        "bus-rows": bus::Rows,
-        "bus-find": bus::Find,
-        "bus-key": bus::Typing,
-        "bus-paste": bus::Paste,
-        "bus-turns": bus::Turns,
-        "bus-turn": bus::WhichTurn,
-        "bus-resize": bus::Resize,
-        "bus-kill": bus::Kill,
-        "bus-rec": bus::Rec,
-        "bus-reply-ok": bus::Done,
-        "bus-reply-denied": bus::Denied,
-        "bus-reply-info": bus::Info,
-        "bus-reply-rows": bus::PaintedRows<'static>,
-        "bus-reply-find": bus::Found,
-        "bus-reply-resp": bus::Captured,
-        "bus-reply-paste": bus::Pasted,
-        "bus-reply-turn": bus::Turn,
-        "bus-reply-explain": bus::Explained,
         "bus-event": bus::Event,
         "bus-frame": bus::Frame,
         "attach-join": attach::Join,
@@ -156,8 +145,15 @@ fn path(name: &str) -> PathBuf {
 }
 
 fn schema<T: JsonSchema>() -> Result<String> {
-    let schema = SchemaGenerator::default().into_root_schema_for::<T>();
-    Ok(format!("{}\n", serde_json::to_string_pretty(&schema)?))
+    pretty(&SchemaGenerator::default().into_root_schema_for::<T>())
+}
+
+fn schema_of(message: Message) -> Result<String> {
+    pretty(&(message.schema)(SchemaSettings::default()))
+}
+
+fn pretty(schema: &Schema) -> Result<String> {
+    Ok(format!("{}\n", serde_json::to_string_pretty(schema)?))
 }
 
 /// Returns the files in `docs/schema/` that belong to no type.

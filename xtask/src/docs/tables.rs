@@ -7,12 +7,14 @@ use anyhow::{Context, Result, bail};
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::Value;
+use tapdeck_proto::schema::{Message, Payload};
 use tapdeck_proto::{attach, broker, bus, page, tty};
 
 /// Returns all tables, each with the name that its markers carry.
 pub(super) fn all() -> Result<Vec<(&'static str, String)>> {
     Ok(vec![
         ("verbs", verbs()?),
+        ("page verbs", page_verbs()),
         ("bus events", sent::<bus::Event>().messages("event", "name")?),
         ("attach request", received::<attach::Join>().fields()?),
         ("attach from session", sent::<attach::Said>().messages("message", "type")?),
@@ -30,11 +32,33 @@ pub(super) fn all() -> Result<Vec<(&'static str, String)>> {
 }
 
 fn verbs() -> Result<String> {
-    let mut table = String::from("| client | payload | reply |\n| --- | --- | --- |\n");
-    for bus::VerbDoc { verb, payload, reply } in bus::VERBS {
-        writeln!(table, "| {verb} | {payload} | {reply} |")?;
+    let mut table = String::from("| client | needs | payload | reply |\n| --- | --- | --- | --- |\n");
+    for (verb, exchange) in bus::VERBS.iter().zip(bus::exchanges()) {
+        let payload = match exchange.payload {
+            Payload::None => "none".to_owned(),
+            Payload::Text => String::new(),
+            Payload::Json(message) => as_read(message).payload()?,
+        };
+        let reply = as_written(exchange.reply).shape(2)?;
+        let reply = if reply == "{}" { String::new() } else { format!(" {reply}") };
+        let reply = format!("`{}{reply}`", exchange.reply_verb);
+        let (payload, reply) = (remarked(payload, verb.payload), remarked(reply, verb.reply));
+        writeln!(table, "| {} | {} | {payload} | {reply} |", verb.verb, verb.needs)?;
     }
     Ok(table)
+}
+
+/// Returns a cell with what the type does not say.
+fn remarked(cell: String, remark: &str) -> String {
+    let parts = [cell.as_str(), remark].into_iter().filter(|part| !part.is_empty());
+    parts.collect::<Vec<_>>().join("; ")
+}
+
+/// The verbs that the page may send.
+fn page_verbs() -> String {
+    let verbs: Vec<_> = bus::VERBS.iter().filter(|verb| verb.page).map(|verb| verb.verb).collect();
+    let lines: Vec<String> = verbs.chunks(8).map(|some| format!("`{}`", some.join("`, `"))).collect();
+    format!("The page may send these verbs:\n{}.\n", lines.join(",\n"))
 }
 
 /// The requests of the broker's peers, and the one message that the broker sends by itself.
@@ -70,7 +94,65 @@ fn described<T: JsonSchema>(settings: SchemaSettings) -> Described {
     Described(settings.into_generator().into_root_schema_for::<T>().to_value())
 }
 
+/// Describes a message as it is written.
+fn as_written(message: Message) -> Described {
+    Described((message.schema)(SchemaSettings::default().for_serialize()).to_value())
+}
+
+/// Describes a message as it is read.
+fn as_read(message: Message) -> Described {
+    Described((message.schema)(SchemaSettings::default().for_deserialize()).to_value())
+}
+
 impl Described {
+    /// Describes the payload of a request. Without a field that is required, it may be left out.
+    fn payload(&self) -> Result<String> {
+        if let Ok(variants) = self.variants() {
+            let kinds = variants.iter().map(|variant| match self.shape_of(variant, 2)? {
+                None => Ok(format!("a JSON {}", self.kind(variant)?)),
+                Some(shape) => Ok(format!("`{shape}`")),
+            });
+            return Ok(kinds.collect::<Result<Vec<_>>>()?.join(" or "));
+        }
+        let optional = self.names(&self.0)?.iter().all(|(_, required)| !required);
+        Ok(format!("{}`{}`", if optional { "none, or " } else { "" }, self.shape(2)?))
+    }
+
+    /// Returns the fields of a message as in `{name, other?}`, those of objects within it down to
+    /// a depth.
+    fn shape(&self, depth: usize) -> Result<String> {
+        self.shape_of(&self.0, depth)?.context("a message has fields, or is a list")
+    }
+
+    /// Returns the fields of an object or of the objects of a list; `None` for other kinds.
+    fn shape_of(&self, schema: &Value, depth: usize) -> Result<Option<String>> {
+        if let Some(options) = schema["anyOf"].as_array() {
+            let mut options = options.iter().filter(|option| option["type"] != "null");
+            let only = options.next().filter(|_| options.next().is_none());
+            return only.map_or(Ok(None), |option| self.shape_of(option, depth));
+        }
+        let schema = self.resolved(schema)?;
+        if schema["items"].is_object() && schema.get("prefixItems").is_none() {
+            let items = self.shape_of(&schema["items"], depth)?;
+            return Ok(items.filter(|items| items.starts_with('{')).map(|items| format!("[{items}, …]")));
+        }
+        let words = schema["oneOf"].as_array().into_iter().flatten();
+        let words: Vec<String> = words.filter_map(|v| v.get("const")).map(Value::to_string).collect();
+        if !words.is_empty() {
+            return Ok(Some(words.join("\\|")));
+        }
+        if depth == 0 || schema["type"] != "object" {
+            return Ok(None);
+        }
+        let mut fields = Vec::new();
+        for (name, required) in self.names(schema)? {
+            let shape = self.shape_of(&self.property(schema, name)?, depth - 1)?;
+            let shape = shape.map(|shape| format!(": {shape}")).unwrap_or_default();
+            fields.push(format!("{name}{}{shape}", if required { "" } else { "?" }));
+        }
+        Ok(Some(format!("{{{}}}", fields.join(", "))))
+    }
+
     /// Makes a table of the messages of an enum, which are told apart by the field `tag`.
     fn messages(&self, heading: &str, tag: &str) -> Result<String> {
         let mut table = format!("| {heading} | fields | meaning |\n| --- | --- | --- |\n");

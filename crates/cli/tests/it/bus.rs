@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 
 use serde_json::{Value, json};
-use tapdeck_proto::bus::{Cmd, Frame, Push, Role, Sub, Take, TypedLine};
+use tapdeck_proto::bus::{AgentState, Cmd, Explain, Frame, Push, Role, Sub, Take, TypedLine};
 use tapdeck_serve::client::{Bus, Hello};
 
 use crate::live::{Detached, text};
@@ -192,6 +192,38 @@ fn a_request_with_an_id_gets_one_reply_with_the_same() {
         assert!(refused["error"].as_str().is_some_and(|e| e.contains(role)), "{refused}");
         assert!(raw.line().is_none(), "the end");
     }
+}
+
+#[test]
+fn the_state_is_explained() {
+    let home = Home::new();
+    let session = Detached::start(&home, &[], &["bash", "--norc", "--noediting"]);
+    session.ok(&["wait", "--prompt"]);
+    let mut bus = session.bus("bot", "driver");
+    // The title is set by the turn that ends in the explained state.
+    let answer = bus.request(&Cmd("printf '\\033]2;a title\\007'; echo one".to_owned()), PATIENCE);
+    assert_eq!(answer.expect("an answer").text, "one\n");
+    let explained = bus.request(&Explain, PATIENCE).expect("an answer");
+    assert_eq!((explained.judged.state, explained.ready), (AgentState::Idle, true), "{explained:?}");
+    assert_eq!((explained.agent.as_str(), explained.turns), ("shell", 1), "{explained:?}");
+    assert_eq!(explained.title, "a title");
+    let prompt = explained.prompt.as_deref().expect("a prompt was seen");
+    let row = explained.judged.rows.last().expect("a row that the state rests on");
+    assert!(row.text.starts_with(prompt.trim_end()), "{explained:?}");
+    assert!(explained.judged.rule.starts_with("shell: prompt"), "{explained:?}");
+    assert!(!explained.judged.evidence.is_empty() && explained.judged.since_ns > 0, "{explained:?}");
+    assert!(u128::from(explained.since_ms) < PATIENCE.as_millis(), "{explained:?}");
+    // On the wire the state's fields stand beside the others.
+    let mut raw = Raw::new(&session);
+    let reply = raw.ask("EXPLAIN#e", "EXPLAIN#e");
+    let mut fields: Vec<&str> = reply.as_object().expect("an object").keys().map(String::as_str).collect();
+    fields.sort_unstable();
+    let wanted = [
+        "agent", "evidence", "prompt", "ready", "rows", "rule", "since_ms", "since_ns", "state", "title",
+        "turns",
+    ];
+    assert_eq!(fields, wanted);
+    assert_eq!((&reply["state"], &reply["turns"]), (&json!("idle"), &json!(1)));
 }
 
 #[test]

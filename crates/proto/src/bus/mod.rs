@@ -28,10 +28,12 @@ pub use reply::{
 };
 pub use request::{
     Ack, Ask, Broker, Button, Cmd, Explain, Find, Frames, Hello, InfoWanted, Key, Kill, Line as TypedLine,
-    MAX_NEEDLE, MAX_PASTE, Mouse, MouseKind, Paste, Rec, Release, Rename, Request, RequestError, Resize,
-    Rows, Snap, Sub, Take, Turns, Typing, VERBS, VerbDoc, WhichTurn,
+    MAX_NEEDLE, MAX_PASTE, Mouse, MouseKind, Paste, Reads, Rec, Release, Rename, Request, RequestError,
+    Resize, Rows, Snap, Sub, Take, Turns, Typing, VERBS, Verb, WhichTurn,
 };
 pub use theme::{Hex, PaintTheme};
+#[cfg(feature = "schema")]
+pub use {reply::reply_messages, request::exchanges};
 
 /// The longest frame in either direction, unless a client agreed on more.
 pub const MAX_FRAME: usize = 256 * 1024;

@@ -14,6 +14,12 @@ macro_rules! replies {
             $(#[doc = concat!("`", $verb, "`")] $variant($payload),)+
         }
 
+        /// Returns the types of all replies.
+        #[cfg(feature = "schema")]
+        pub fn reply_messages() -> Vec<crate::schema::Message> {
+            vec![$(crate::schema::Message::new::<$payload>($verb),)+]
+        }
+
         impl Reply {
             /// Reads a reply. `Ok(None)` when the verb is not a reply's.
             ///

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::theme::PaintTheme;
 use super::{NO_SIZE, Role, json, reply};
-use crate::fields::{self, is_false, is_true};
+use crate::fields::{self, PayloadError, is_false, is_true};
 
 /// The longest text of `FIND`, in bytes.
 pub const MAX_NEEDLE: usize = 1000;
@@ -25,7 +25,7 @@ pub trait Ask: Sized {
     ///
     /// # Errors
     /// When the payload cannot be read; the error is the reason for a `DENIED`.
-    fn from_payload(payload: &str) -> Result<Self, String>;
+    fn from_payload(payload: &str) -> Result<Self, PayloadError>;
 
     /// Writes what follows the verb: one line.
     fn to_payload(&self) -> String;
@@ -40,34 +40,83 @@ pub enum RequestError {
     #[error("no verb is called {0:.20}")]
     UnknownVerb(String),
     /// The payload is not what the verb takes.
-    #[error("{0}")]
-    Payload(String),
+    #[error(transparent)]
+    Payload(#[from] PayloadError),
 }
 
-/// A verb's line in the protocol's table.
+/// A verb, as documentation, the page and tests know it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct VerbDoc {
+pub struct Verb {
     /// The verb.
     pub verb: &'static str,
-    /// The payload, in Markdown.
+    /// What a client needs to use it, in the words of `core::Need`; `nothing` for the greeting.
+    pub needs: &'static str,
+    /// Whether the page may send it.
+    pub page: bool,
+    /// A payload to try it with.
+    pub example: &'static str,
+    /// What its type does not say about the payload, in Markdown.
     pub payload: &'static str,
-    /// The reply, in Markdown.
+    /// What its type does not say about the reply, in Markdown.
     pub reply: &'static str,
+}
+
+/// What has to be up to date before a request is answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reads {
+    /// Nothing.
+    Nothing,
+    /// The output, passed on to all clients.
+    Output,
+    /// The turns and the program's state.
+    Turns,
+    /// Output, turns and state.
+    Both,
+}
+
+impl Reads {
+    /// Returns whether the output has to be up to date.
+    pub fn output(self) -> bool {
+        matches!(self, Reads::Output | Reads::Both)
+    }
+
+    /// Returns whether the turns have to be up to date.
+    pub fn turns(self) -> bool {
+        matches!(self, Reads::Turns | Reads::Both)
+    }
 }
 
 macro_rules! verbs {
     ($($verb:literal $variant:ident($payload:ty) $kind:ident -> $said:literal $reply:ty,
+        needs $needs:literal, reads $reads:ident, page $page:literal, example $example:literal,
         $takes:literal, $gives:literal;)+) => {
-        /// What a client asks for.
+        /// What a client asks for. A session answers every variant.
         #[derive(Debug, Clone, PartialEq)]
-        #[non_exhaustive]
         pub enum Request {
             $(#[doc = concat!("`", $verb, "`")] $variant($payload),)+
         }
 
-        /// All verbs, for the protocol's documentation.
-        pub const VERBS: &[VerbDoc] =
-            &[$(VerbDoc { verb: $verb, payload: $takes, reply: $gives },)+];
+        /// All verbs.
+        pub const VERBS: &[Verb] = &[$(Verb {
+            verb: $verb,
+            needs: $needs,
+            page: $page,
+            example: $example,
+            payload: $takes,
+            reply: $gives,
+        },)+];
+
+        /// Returns the types of all payloads and replies, in the order of [`VERBS`].
+        #[cfg(feature = "schema")]
+        pub fn exchanges() -> Vec<crate::schema::Exchange> {
+            use crate::schema::{Exchange, Message};
+            vec![$(Exchange {
+                verb: $verb,
+                payload: verbs!(@schema $kind $payload),
+                reply_verb: $said,
+                reply: Message::new::<$reply>($said),
+            },)+]
+        }
 
         impl Request {
             /// Reads a request. The verb may be in any case.
@@ -76,9 +125,7 @@ macro_rules! verbs {
             /// When the verb is unknown, or its payload cannot be read.
             pub fn parse(verb: &str, payload: &str) -> Result<Self, RequestError> {
                 match verb.to_ascii_uppercase().as_str() {
-                    $($verb => <$payload>::from_payload(payload)
-                        .map(Self::$variant)
-                        .map_err(RequestError::Payload),)+
+                    $($verb => Ok(Self::$variant(<$payload>::from_payload(payload)?)),)+
                     verb => Err(RequestError::UnknownVerb(verb.to_owned())),
                 }
             }
@@ -91,6 +138,11 @@ macro_rules! verbs {
             /// Writes what follows the verb.
             pub fn payload(&self) -> String {
                 match self { $(Self::$variant(asked) => asked.to_payload(),)+ }
+            }
+
+            /// Returns what has to be up to date before the request is answered.
+            pub fn reads(&self) -> Reads {
+                match self { $(Self::$variant(_) => Reads::$reads,)+ }
             }
         }
 
@@ -109,7 +161,7 @@ macro_rules! verbs {
     };
     // A JSON object, or nothing.
     (@object) => {
-        fn from_payload(payload: &str) -> Result<Self, String> {
+        fn from_payload(payload: &str) -> Result<Self, PayloadError> {
             fields::object(payload)
         }
         fn to_payload(&self) -> String {
@@ -121,7 +173,7 @@ macro_rules! verbs {
     };
     // The rest of the line, as it is.
     (@text) => {
-        fn from_payload(payload: &str) -> Result<Self, String> {
+        fn from_payload(payload: &str) -> Result<Self, PayloadError> {
             Ok(Self(payload.to_owned()))
         }
         fn to_payload(&self) -> String {
@@ -130,87 +182,116 @@ macro_rules! verbs {
     };
     // Nothing; what stands there is ignored.
     (@none) => {
-        fn from_payload(_: &str) -> Result<Self, String> {
+        fn from_payload(_: &str) -> Result<Self, PayloadError> {
             Ok(Self)
         }
         fn to_payload(&self) -> String {
             String::new()
         }
     };
+    // JSON, by functions of its own.
+    (@json) => { verbs!(@own); };
+    // A word, by functions of its own.
+    (@word) => { verbs!(@own); };
     (@own) => {
-        fn from_payload(payload: &str) -> Result<Self, String> {
+        fn from_payload(payload: &str) -> Result<Self, PayloadError> {
             Self::read(payload)
         }
         fn to_payload(&self) -> String {
             self.write()
         }
     };
+    (@schema object $payload:ty) => { crate::schema::Payload::Json(Message::new::<$payload>(<$payload>::VERB)) };
+    (@schema json $payload:ty) => { crate::schema::Payload::Json(Message::new::<$payload>(<$payload>::VERB)) };
+    (@schema none $payload:ty) => { crate::schema::Payload::None };
+    (@schema $other:ident $payload:ty) => { crate::schema::Payload::Text };
 }
 
 verbs! {
-    "HELLO" Hello(Hello) own -> "OK" reply::Welcome,
-        "`{role, name, token?, max_frame?, watch?}`; `role` is `human`, `bot` or `observer` (the default); with `watch` the client does not claim the stick",
-        "`OK {name, driver, role, ids}`, or `DENIED {error}`, and the connection ends";
+    "HELLO" Hello(Hello) json -> "OK" reply::Welcome,
+        needs "nothing", reads Nothing, page false, example "",
+        "`role` is `observer` by default; with `watch` the client does not claim the stick",
+        "the connection ends after `DENIED`";
     "SNAP" Snap(Snap) object -> "FRAME" super::Screen,
-        "none, or `{ansi, scrollback, since, before}`",
-        "`FRAME {rows, cells, cx, cy, cols, rows_n, …}`; if the rows do not fit in a frame, it has the newest ones, with `omitted` and `from`";
-    "INFO" Info(InfoWanted) own -> "INFO" reply::Info,
-        "none, or `brief`",
-        "`INFO` with the frame, `done, driver, waiting, id, name, command, state, exit, clients, seq …`; `state` is `running`, `suspended`, `exited`, or `lost` if the exit is unknown";
+        needs "watch", reads Output, page true, example "",
+        "",
+        "if the rows do not fit in a frame, it has the newest ones, with `omitted` and `from`";
+    "INFO" Info(InfoWanted) word -> "INFO" reply::Info,
+        needs "watch", reads Both, page true, example "brief",
+        "none, or `brief`: without the screen",
+        "`state` is `lost` if the exit is unknown";
     "SUB" Sub(Sub) object -> "OK" reply::Subscribed,
-        "none, or `{frames: \"full\"\\|\"delta\"\\|\"paint\"\\|\"none\", out, max_fps, since, window, looks, theme}`",
-        "`OK {driver}`, then pushes; by default `frames` is `full` and `out` is `true`";
+        needs "watch", reads Output, page true, example "{\"frames\":\"none\"}",
+        "by default `frames` is `full`, `out` and `looks` are `true`",
+        "then pushes";
     "ACK" Ack(Ack) none -> "OK" reply::Nothing,
-        "none: a frame has been drawn",
-        "none";
+        needs "watch", reads Nothing, page true, example "",
+        "a frame has been drawn",
+        "only with an id";
     "ROWS" Rows(Rows) object -> "ROWS" super::PaintedRows<'static>,
-        "`{from, to}`: rows by number, `to` excluded, at most 500; the reply's `to` is the end of its rows",
-        "`ROWS {first, top, from, to, cols, styles, changed}`";
+        needs "watch", reads Output, page true, example "{\"from\":0,\"to\":1}",
+        "rows by number, `to` excluded",
+        "at most 500 rows; `to` is the end of them";
     "FIND" Find(Find) object -> "FIND" reply::Found,
-        "`{text}`: smart case",
-        "`FIND {text, hits: [[row, col, width], …], more, top, first}`, the newest 1000";
+        needs "watch", reads Output, page true, example "{\"text\":\"x\"}",
+        "smart case",
+        "the newest 1000; a hit is `[row, col, width]`";
     "LINE" Line(Line) text -> "OK" reply::Nothing,
+        needs "drive", reads Nothing, page false, example "x",
         "the rest of the line; like KEY and CMD it claims the stick if no client holds it",
-        "none, or `DENIED {driver, error}`";
-    "KEY" Key(Key) own -> "OK" reply::Typed,
-        "a JSON string, sent unchanged; or `{keys: […], text, paste, mouse, focus, confirm, fence}`, encoded for the program's modes (`mouse` is `{kind: \"press\"\\|\"release\"\\|\"move\", button, col, row, x, y, mods}`: cells from 0, pixels for programs that ask for them; `button` is `left`, `middle`, `right`, `wheelup` or `wheeldown`, `mods` letters of `S`, `M` and `C`); with the `fence` of a TAKE, denied if the stick has changed hands since",
-        "none (`OK {seq}` with `confirm`), or `DENIED`";
+        "only with an id";
+    "KEY" Key(Key) json -> "OK" reply::Typed,
+        needs "drive", reads Output, page true, example "\"x\"",
+        "a string is sent unchanged; an object is encoded for the program's modes; `col` and `row` are cells from 0, `x` and `y` pixels for programs that ask for them; `mods` are letters of `S`, `M` and `C`; with the `fence` of a TAKE, denied if the stick has changed hands since",
+        "only with `confirm`; otherwise as LINE";
     "CMD" Cmd(Cmd) text -> "RESP" reply::Captured,
+        needs "drive", reads Both, page false, example "x",
         "the rest of the line",
-        "`RESP {text, timeout, truncated, cancelled}`, or `DENIED`";
+        "";
     "PASTE" Paste(Paste) object -> "PASTE" reply::Pasted,
-        "`{text, enter, raw, wait_ms}`",
-        "`PASTE {outcome: \"submitted\"\\|\"stalled\"\\|\"blocked\", evidence, state, row}`, with `enter: false` `PASTE {outcome: \"pasted\", …}`, or `DENIED`";
+        needs "drive", reads Both, page true, example "{\"text\":\"x\",\"wait_ms\":1}",
+        "without `enter: false`, Enter is pressed after the text",
+        "`pasted` with `enter: false` only";
     "TURNS" Turns(Turns) object -> "TURNS" Vec<super::Turn>,
-        "none, or `{limit, whole}`",
-        "`TURNS [{turn_id, timestamp, byte_length, interrupted, truncated}, …]`";
+        needs "watch", reads Turns, page true, example "",
+        "",
+        "the optional fields with `whole` only, but never `raw`";
     "TURN" Turn(WhichTurn) object -> "TURN" super::Turn,
-        "`{number, raw}`; by default the last turn",
-        "`TURN` with the same, `text, input, start_byte, end_byte, start_ns, end_ns, raw` (base64), or `DENIED`";
+        needs "watch", reads Turns, page true, example "{}",
+        "by default the last turn",
+        "`raw` is base64";
     "EXPLAIN" Explain(Explain) none -> "EXPLAIN" reply::Explained,
-        "none",
-        "`EXPLAIN {state, evidence, rule, rows, since_ns, agent, prompt, turns, title}`";
+        needs "watch", reads Turns, page true, example "",
+        "",
+        "";
     "BROKER" Broker(Broker) none -> "OK" reply::Brokered,
-        "none",
-        "`OK {broker}`: whether the session has registered with a broker";
+        needs "administer", reads Nothing, page false, example "",
+        "",
+        "whether the session has registered with a broker";
     "TAKE" Take(Take) none -> "OK" reply::Taken,
-        "none",
-        "`OK {driver, fence}`, or `DENIED {driver, error}`";
+        needs "drive", reads Nothing, page true, example "",
+        "",
+        "";
     "RELEASE" Release(Release) none -> "OK" reply::Released,
-        "none",
-        "`OK {driver}`, or `DENIED {driver, error}`";
+        needs "drive, and the stick", reads Nothing, page true, example "",
+        "",
+        "";
     "RESIZE" Resize(Resize) object -> "OK" reply::Resized,
-        "`{cols, rows}`",
-        "`OK {cols, rows}`, or `DENIED`: only for persons and the holder of the stick";
+        needs "the stick, or administer", reads Nothing, page true, example "{\"cols\":80,\"rows\":24}",
+        "",
+        "";
     "KILL" Kill(Kill) object -> "OK" reply::Nothing,
-        "none, or `{signal}`",
-        "`OK`, or `DENIED`: only for persons and the holder of the stick";
+        needs "the stick, or administer", reads Nothing, page false, example "{\"signal\":\"CONT\"}",
+        "without a signal, the session ends the program",
+        "";
     "REC" Rec(Rec) object -> "OK" reply::Recorded,
-        "`{path, input, hidden_input, quality, overwrite, title, scrub: [packs]}` with an absolute path, or `{stop: path}`",
-        "`OK {from}`, or `DENIED`: only for persons";
+        needs "administer", reads Nothing, page false, example "{}",
+        "`path` is absolute; `stop` is the path of a recording to stop",
+        "";
     "RENAME" Rename(Rename) object -> "OK" reply::Nothing,
-        "`{name}`: the new name of the session",
-        "`OK`, or `DENIED`: only for persons, and if the name is free";
+        needs "administer", reads Nothing, page false, example "{\"name\":\"x\"}",
+        "the new name of the session",
+        "denied if the name is taken";
 }
 
 /// `HELLO`: who the client is.
@@ -236,12 +317,12 @@ pub struct Hello {
 }
 
 impl Hello {
-    fn read(payload: &str) -> Result<Self, String> {
+    fn read(payload: &str) -> Result<Self, PayloadError> {
         match payload.trim() {
             "" => Ok(Self::default()),
             text => match serde_json::from_str(text) {
                 Ok(value @ Value::Object(_)) => fields::checked(value),
-                _ => Err("HELLO takes a JSON object".to_owned()),
+                _ => Err(PayloadError::Form("HELLO takes a JSON object".to_owned())),
             },
         }
     }
@@ -300,7 +381,7 @@ pub enum InfoWanted {
 
 impl InfoWanted {
     #[expect(clippy::unnecessary_wraps, reason = "payloads are read alike")]
-    fn read(payload: &str) -> Result<Self, String> {
+    fn read(payload: &str) -> Result<Self, PayloadError> {
         Ok(if payload.trim() == "brief" { Self::Brief } else { Self::Full })
     }
 
@@ -453,6 +534,8 @@ pub struct Cmd(pub String);
 
 /// `KEY`: types.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(untagged))]
 pub enum Key {
     /// A text that is sent as it is.
     Raw(String),
@@ -461,11 +544,12 @@ pub enum Key {
 }
 
 impl Key {
-    fn read(payload: &str) -> Result<Self, String> {
-        match serde_json::from_str(payload).map_err(|e| format!("KEY takes a JSON string: {e}"))? {
+    fn read(payload: &str) -> Result<Self, PayloadError> {
+        let malformed = |e| PayloadError::Form(format!("KEY takes a JSON string: {e}"));
+        match serde_json::from_str(payload).map_err(malformed)? {
             Value::String(text) => Ok(Key::Raw(text)),
             value @ Value::Object(_) => fields::checked(value).map(Key::Typed),
-            _ => Err("KEY takes a JSON string".to_owned()),
+            _ => Err(PayloadError::Form("KEY takes a JSON string".to_owned())),
         }
     }
 
@@ -500,6 +584,7 @@ pub struct Typing {
     pub focus: Option<bool>,
     /// Reply with `OK {seq}`.
     #[serde(skip_serializing_if = "is_false")]
+    #[cfg_attr(feature = "schema", schemars(default))]
     pub confirm: bool,
     /// Refuse if the stick has changed hands since `TAKE` gave this number.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -643,9 +728,11 @@ pub struct Paste {
     pub text: String,
     /// Whether Enter is pressed behind it.
     #[serde(skip_serializing_if = "is_true")]
+    #[cfg_attr(feature = "schema", schemars(default = "fields::yes"))]
     pub enter: bool,
     /// Whether control characters are sent, too, and line ends typed.
     #[serde(skip_serializing_if = "is_false")]
+    #[cfg_attr(feature = "schema", schemars(default))]
     pub raw: bool,
     /// How long each step may take.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -4,9 +4,8 @@ use tapdeck_core::Time;
 use tapdeck_proto::bus::{Denied, Line, NO_ID, Nothing, Reply, Request, RequestError};
 use tapdeck_term::Theme;
 
-use super::client::{Client, Id};
+use super::client::Id;
 use super::hub::Hub;
-use super::session::LiveSession;
 
 /// How a request is answered.
 pub(super) enum Answer {
@@ -33,18 +32,6 @@ impl<T: Into<Reply>> From<T> for Answer {
 
 /// An answer, or why there is none.
 pub(super) type Answered = Result<Answer, Denied>;
-
-/// What has to be up to date before a request is answered.
-fn needs(request: &Request) -> (bool, bool) {
-    use Request as R;
-    let present = matches!(
-        request,
-        R::Snap(_) | R::Info(_) | R::Sub(_) | R::Rows(_) | R::Find(_) | R::Key(_) | R::Cmd(_) | R::Paste(_)
-    );
-    let judged =
-        matches!(request, R::Info(_) | R::Cmd(_) | R::Paste(_) | R::Turns(_) | R::Turn(_) | R::Explain(_));
-    (present, judged)
-}
 
 impl Hub {
     /// Serves what a client has sent, frame by frame.
@@ -114,6 +101,7 @@ impl Hub {
         }
     }
 
+    /// Answers a request. One whose reply comes later keeps the id.
     fn answer(&mut self, number: u64, line: Line<'_>, now: Time) -> Answered {
         let request = match Request::parse(line.verb, line.payload) {
             Ok(request) => request,
@@ -122,30 +110,20 @@ impl Hub {
             Err(RequestError::UnknownVerb(_)) if line.id.is_none() => return Ok(Answer::Later),
             Err(e) => return Err(Denied::because(e)),
         };
-        let (present, judged) = needs(&request);
-        if present {
+        if request.reads().output() {
             self.pump(now);
         }
-        if judged {
+        if request.reads().turns() {
             self.follow_turns();
         }
-        if let Request::Info(wanted) = request {
-            let roster = self.roster();
-            let max = self.clients.get(&number).map_or(0, Client::max_frame);
-            return Ok(self.session.info(wanted, roster, max, now));
-        }
+        let roster = if matches!(request, Request::Info(_)) { self.roster() } else { Vec::new() };
         let Some(client) = self.clients.get_mut(&number) else { return Ok(Answer::Later) };
-        self.session.answer(client, request, line.id.map(Id::from), now)
-    }
-}
-
-impl LiveSession {
-    /// Answers a request. One whose reply comes later keeps the id.
-    fn answer(&mut self, client: &mut Client, request: Request, id: Option<Id>, now: Time) -> Answered {
+        let (session, id) = (&mut self.session, line.id.map(Id::from));
         match request {
-            Request::Hello(asked) => Ok(self.hello(client, &asked)?.into()),
-            Request::Snap(asked) => Ok(self.snap(client, asked)),
-            Request::Sub(asked) => Ok(self.subscribe(client, asked, id.as_deref())),
+            Request::Hello(asked) => Ok(session.hello(client, &asked)?.into()),
+            Request::Snap(asked) => Ok(session.snap(client, asked)),
+            Request::Info(asked) => Ok(session.info(asked, roster, client.max_frame(), now)),
+            Request::Sub(asked) => Ok(session.subscribe(client, asked, id.as_deref())),
             Request::Ack(_) => {
                 if let Some(sub) = client.bus().and_then(|bus| bus.sub.as_mut()) {
                     sub.undrawn = sub.undrawn.saturating_sub(1);
@@ -154,24 +132,23 @@ impl LiveSession {
             }
             Request::Rows(asked) => {
                 let theme = client.bus().map_or(Theme::XTERM, |bus| bus.theme);
-                Ok(crate::paint::rows(self.access.look().term(), asked, theme).into())
+                Ok(crate::paint::rows(session.access.look().term(), asked, theme).into())
             }
-            Request::Find(asked) => Ok(crate::paint::find(self.access.look().term(), asked).into()),
-            Request::Line(line) => self.line(client, &line.0),
-            Request::Key(key) => self.key(client, &key),
-            Request::Cmd(line) => self.cmd(client, &line.0, id, now),
-            Request::Paste(asked) => self.paste(client, &asked, id, now),
-            Request::Turns(asked) => Ok(self.list_turns(asked).into()),
-            Request::Turn(asked) => Ok(self.show_turn(asked)?.into()),
-            Request::Explain(_) => Ok(self.explain()?.into()),
-            Request::Broker(_) => Ok(self.broker(client)?.into()),
-            Request::Take(_) => Ok(self.take(client)?.into()),
-            Request::Release(_) => Ok(self.release(client)?.into()),
-            Request::Resize(asked) => Ok(self.resize(client, asked)?.into()),
-            Request::Kill(asked) => Ok(self.kill(client, &asked)?.into()),
-            Request::Rec(asked) => Ok(self.rec(client, &asked)?.into()),
-            Request::Rename(asked) => Ok(self.rename(client, asked)?.into()),
-            other => Err(Denied::because(RequestError::UnknownVerb(other.verb().to_owned()))),
+            Request::Find(asked) => Ok(crate::paint::find(session.access.look().term(), asked).into()),
+            Request::Line(line) => session.line(client, &line.0),
+            Request::Key(key) => session.key(client, &key),
+            Request::Cmd(line) => session.cmd(client, &line.0, id, now),
+            Request::Paste(asked) => session.paste(client, &asked, id, now),
+            Request::Turns(asked) => Ok(session.list_turns(asked).into()),
+            Request::Turn(asked) => Ok(session.show_turn(asked)?.into()),
+            Request::Explain(_) => Ok(session.explain()?.into()),
+            Request::Broker(_) => Ok(session.broker(client)?.into()),
+            Request::Take(_) => Ok(session.take(client)?.into()),
+            Request::Release(_) => Ok(session.release(client)?.into()),
+            Request::Resize(asked) => Ok(session.resize(client, asked)?.into()),
+            Request::Kill(asked) => Ok(session.kill(client, &asked)?.into()),
+            Request::Rec(asked) => Ok(session.rec(client, &asked)?.into()),
+            Request::Rename(asked) => Ok(session.rename(client, asked)?.into()),
         }
     }
 }

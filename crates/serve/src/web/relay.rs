@@ -44,12 +44,6 @@ const FAREWELL: Duration = Duration::from_secs(2);
 /// How long sending one message may take.
 pub(super) const STUCK: Duration = Duration::from_secs(30);
 
-/// The requests that a page may send to a session. The relay has sent the greeting.
-const VERBS: [&str; 14] = [
-    "SUB", "ACK", "SNAP", "INFO", "ROWS", "FIND", "KEY", "PASTE", "TAKE", "RELEASE", "RESIZE", "TURNS",
-    "TURN", "EXPLAIN",
-];
-
 /// The extractor of a WebSocket, which is checked last: a browser does not learn why a WebSocket
 /// was refused, so a page asks by a plain request first.
 pub(super) type Asked = Result<WebSocketUpgrade, WebSocketUpgradeRejection>;
@@ -194,7 +188,7 @@ async fn relay(site: &Site, pass: &Pass, session: &mut Lines, socket: &mut WebSo
 
 async fn pass_on(session: &mut Lines, text: &str) -> Result<(), String> {
     let verb = text.split([' ', '#']).next().unwrap_or_default();
-    if !VERBS.contains(&verb) {
+    if !bus::VERBS.iter().any(|known| known.page && known.verb == verb) {
         return Err(format!("{verb:.20} is not said here"));
     }
     if text.contains(['\n', '\r']) {
