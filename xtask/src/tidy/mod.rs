@@ -1,8 +1,10 @@
 //! The rules of the house that no lint knows: which crate may use which, what each must not own,
-//! how long files are, how comments and the manual are written, and where links lead.
+//! how long files are, how comments and the manual are written, where links lead, and whether the
+//! walks of ARCHITECTURE.md are true.
 
 mod markdown;
 mod source;
+mod walks;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -60,8 +62,6 @@ const DATA: [&str; 3] = [
 
 /// Files past this are reported; past the second they need a reason in their head.
 const LONG: usize = 600;
-/// The most steps of a walk in ARCHITECTURE.md behind those that all walks share.
-const STEPS: usize = 8;
 const TOO_LONG: usize = 1000;
 const REASON: &str = "Longer than a thousand lines because";
 
@@ -83,7 +83,7 @@ pub(crate) fn run() -> Result<()> {
             faults.push(format!("xtask/src/tidy: there is no crate crates/{named}"));
         }
     }
-    check_walks(&root, &fs::read_to_string(root.join("ARCHITECTURE.md"))?, &mut faults);
+    walks::check(&root, &fs::read_to_string(root.join("ARCHITECTURE.md"))?, &mut faults);
     markdown::check(&root, &mut faults)?;
     let commands = commands(&root)?;
     let mut sizes = Vec::new();
@@ -122,25 +122,6 @@ fn commands(root: &Path) -> Result<Vec<String>> {
     let entries = fs::read_dir(root.join("crates/cli/src/cmd"))?.flatten();
     let names = entries.filter_map(|e| Some(e.path().file_stem()?.to_str()?.replace('_', "-")));
     Ok(names.filter(|name| name != "mod").collect())
-}
-
-/// Checks that each step of a walk, `FOLDER/FILE.rs::FUNCTION` in backticks, is a function of that
-/// file below `crates/`, and that no walk is longer than [`STEPS`].
-fn check_walks(root: &Path, page: &str, faults: &mut Vec<String>) {
-    for line in page.lines() {
-        let steps: Vec<_> =
-            line.split('`').skip(1).step_by(2).filter_map(|s| s.split_once(".rs::")).collect();
-        if steps.len() > STEPS {
-            faults.push(format!("ARCHITECTURE.md: a walk of {} steps, at most {STEPS}", steps.len()));
-        }
-        for (file, function) in steps {
-            let text = fs::read_to_string(root.join("crates").join(format!("{file}.rs"))).unwrap_or_default();
-            let declared = |end: &str| text.contains(&format!("fn {function}{end}"));
-            if !declared("(") && !declared("<") {
-                faults.push(format!("ARCHITECTURE.md: {file}.rs has no function {function}"));
-            }
-        }
-    }
 }
 
 fn check_order(root: &Path, krate: &str, faults: &mut Vec<String>) -> Result<()> {

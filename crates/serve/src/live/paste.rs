@@ -139,21 +139,6 @@ impl LiveSession {
             }
         }
     }
-
-    /// Offers what is left to the gate. `Ok(false)` when there is no room for all of it.
-    fn offer_paste(&mut self, party: Option<PartyId>, bytes: &mut Bytes) -> Result<bool, String> {
-        let Some(party) = party else { return Err("an observer cannot drive".into()) };
-        while !bytes.is_empty() {
-            let piece = bytes.slice(..bytes.len().min(PIECE));
-            match self.access.driver().input_or_claim(party, piece.clone()) {
-                Ok(Ok(())) => *bytes = bytes.slice(piece.len()..),
-                Ok(Err(Refused::Full { .. })) => return Ok(false),
-                Ok(Err(e)) => return Err(e.to_string()),
-                Err(e) => return Err(e.to_string()),
-            }
-        }
-        Ok(true)
-    }
 }
 
 impl Paste {
@@ -192,7 +177,10 @@ impl Paste {
                     over(outcome, "the program has ended")
                 }
                 Step::Ready => self.await_prompt(session, late),
-                Step::Offering => self.offer(session, party),
+                Step::Offering => {
+                    let offered = self.offer(session, party);
+                    self.offered(session, offered)
+                }
                 Step::Drawn => self.await_drawing(session, party, now),
                 Step::Taken => self.await_taking(&session.access.look()),
             };
@@ -276,9 +264,24 @@ impl Paste {
         Some(format!("a line has {longest} bytes, and the program reads lines of at most {room} bytes"))
     }
 
-    /// Offers the text.
-    fn offer(&mut self, session: &mut LiveSession, party: Option<PartyId>) -> Progress {
-        match session.offer_paste(party, &mut self.bytes) {
+    /// Offers what is left to the gate. `Ok(false)` when the gate has no room for all of it.
+    fn offer(&mut self, session: &mut LiveSession, party: Option<PartyId>) -> Result<bool, String> {
+        let Some(party) = party else { return Err("an observer cannot drive".into()) };
+        while !self.bytes.is_empty() {
+            let piece = self.bytes.slice(..self.bytes.len().min(PIECE));
+            match session.access.driver().input_or_claim(party, piece.clone()) {
+                Ok(Ok(())) => self.bytes = self.bytes.slice(piece.len()..),
+                Ok(Err(Refused::Full { .. })) => return Ok(false),
+                Ok(Err(e)) => return Err(e.to_string()),
+                Err(e) => return Err(e.to_string()),
+            }
+        }
+        Ok(true)
+    }
+
+    /// Judges what became of the text.
+    fn offered(&self, session: &mut LiveSession, offered: Result<bool, String>) -> Progress {
+        match offered {
             Ok(false) => Progress::Wait("the program takes no input"),
             Ok(true) if self.enter => Progress::Next(Step::Drawn),
             // What the program has not read when the client goes would be dropped.
@@ -300,7 +303,7 @@ impl Paste {
         (self.answered, self.output) = (look.detector().map_or(0, |d| d.answered()), look.offset());
         drop(look);
         self.bytes = keys::encode(KeyPress::new(Key::Enter, Mods::NONE), &modes).into();
-        match session.offer_paste(party, &mut self.bytes) {
+        match self.offer(session, party) {
             Ok(true) => Progress::Next(Step::Taken),
             Ok(false) => over(Outcome::Stalled, "no room for the Enter key, which was not sent"),
             Err(why) => Progress::Denied(why),

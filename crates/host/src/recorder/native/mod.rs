@@ -149,7 +149,7 @@ impl NativeTap {
     fn take_all(&mut self, entries: impl Iterator<Item = Entry>) {
         let mut entries = entries.peekable();
         while let Some(entry) = entries.next() {
-            self.take(entry);
+            self.take_entry(entry);
             // Snapshots that came together share a block and a sync; what follows them does not.
             let more = entries.peek().is_some_and(|e| matches!(e.event, Event::Snapshot { .. }));
             if !more && self.snapshots.waiting() {
@@ -158,7 +158,7 @@ impl NativeTap {
         }
     }
 
-    fn take(&mut self, entry: Entry) {
+    fn take_entry(&mut self, entry: Entry) {
         let ts = entry.at.wall.as_nanos();
         match entry.event {
             Event::Output { stream, bytes } => {
