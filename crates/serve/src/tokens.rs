@@ -56,12 +56,18 @@ impl fmt::Display for Scope {
     }
 }
 
-impl FromStr for Scope {
-    type Err = String;
+/// A word that names no scope.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+#[error("{0:?} is no scope: there are tty:open, tty:attach and observe")]
+pub struct UnknownScope(pub String);
 
-    fn from_str(text: &str) -> Result<Self, String> {
+impl FromStr for Scope {
+    type Err = UnknownScope;
+
+    fn from_str(text: &str) -> Result<Self, UnknownScope> {
         let known = Scope::ALL.into_iter().find(|scope| scope.to_string() == text);
-        known.ok_or_else(|| format!("{text:?} is no scope: there are tty:open, tty:attach and observe"))
+        known.ok_or_else(|| UnknownScope(text.to_owned()))
     }
 }
 

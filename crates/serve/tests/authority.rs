@@ -530,7 +530,7 @@ fn an_authority_that_expires_ends_the_attachment() {
 #[cfg(all(feature = "net", feature = "web"))]
 #[test]
 fn the_page_keeps_to_the_table() {
-    use tapdeck_serve::web::{Site, SiteOptions, serve_stream};
+    use tapdeck_serve::web::{Site, SiteOptions, StartError, serve_stream};
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     let folder = private_folder();
@@ -539,7 +539,7 @@ fn the_page_keeps_to_the_table() {
     let site = Site::new(
         SiteOptions::new(move |secret: &str| Some(tokens.find(secret, WallTime::ZERO)?.authority()))
             .hosts(vec!["localhost:1".into()])
-            .start(|_| Err("nothing starts here".into())),
+            .start(|_| Err(StartError::Failed("nothing starts here".into()))),
     );
     let post = |method: &str, path: &str, token: &str, body: &str| {
         let request = format!(

@@ -21,7 +21,7 @@ use tapdeck_host::{
 use tapdeck_proto::bus::Rec;
 use tapdeck_serve::client::about;
 use tapdeck_serve::door::Door;
-use tapdeck_serve::live::{Admin, Dismissal, Live, LiveOptions};
+use tapdeck_serve::live::{Admin, AdminError, Dismissal, Live, LiveOptions};
 
 pub use tapdeck_host::registry::Listing;
 pub use tapdeck_serve::door::{Address, AddressError};
@@ -279,7 +279,7 @@ struct Office {
 }
 
 impl Admin for Office {
-    fn record(&mut self, asked: &Rec) -> Result<u64, String> {
+    fn record(&mut self, asked: &Rec) -> Result<u64, AdminError> {
         self.late.answer(asked)
     }
 
@@ -287,15 +287,16 @@ impl Admin for Office {
         self.late.recorders().last().map(|r| r.path().to_string_lossy().into_owned())
     }
 
-    fn rename(&mut self, name: &str) -> Result<(), String> {
+    fn rename(&mut self, name: &str) -> Result<(), AdminError> {
         let mut entry = lock(&self.entry);
         if entry.listing.name.as_deref() == Some(name) {
             return Ok(());
         }
-        let claimed = claim_name(&self.folder, name).map_err(|e| e.to_string())?;
+        let claimed = claim_name(&self.folder, name).map_err(|e| AdminError::Refused(e.to_string()))?;
         let listing = Listing { name: Some(name.to_owned()), ..entry.listing.clone() };
         if let Some(registered) = &entry.registered {
-            registered.update(&listing).map_err(|e| format!("cannot rename the session: {e}"))?;
+            let failed = |e| AdminError::Failed(format!("cannot rename the session: {e}"));
+            registered.update(&listing).map_err(failed)?;
         }
         (entry.listing, entry.name) = (listing, Some(claimed));
         Ok(())
@@ -410,25 +411,25 @@ impl LateRecordings {
     }
 
     /// Starts or stops a recording, as a client asks.
-    fn answer(&self, request: &Rec) -> Result<u64, String> {
+    fn answer(&self, request: &Rec) -> Result<u64, AdminError> {
         if let Some(path) = &request.stop {
             let mut recorders = self.recorders();
             let at = recorders.iter().position(|r| r.path() == Path::new(path));
-            let at = at.ok_or_else(|| format!("{path} is not being recorded"))?;
+            let at = at.ok_or_else(|| AdminError::Refused(format!("{path} is not being recorded")))?;
             let report = recorders.swap_remove(at).stop();
-            return report.trouble.map_or(Ok(report.output_bytes), Err);
+            return report.trouble.map_or(Ok(report.output_bytes), |why| Err(AdminError::Failed(why)));
         }
         let path = request.path.as_ref().filter(|p| p.starts_with('/'));
-        let path = path.ok_or("a recording needs a whole path")?;
+        let path = path.ok_or_else(|| AdminError::Refused("a recording needs a whole path".to_owned()))?;
         let scrub =
             request.scrub.as_ref().map(|packs| scrub_rules(packs.clone(), &self.0.cwd)).transpose()?;
         let if_exists = if request.overwrite { IfExists::Overwrite } else { IfExists::Refuse };
         let file = RecordingFile::open(Path::new(path), if_exists).map_err(|e| match &e {
-            CreateError::NoFolder { .. } => format!("{e}; create it first"),
+            CreateError::NoFolder { .. } => AdminError::Refused(format!("{e}; create it first")),
             CreateError::Exists(_) | CreateError::Left(_) => {
-                format!("{e}: give another name, or say that it is to be overwritten")
+                AdminError::Refused(format!("{e}: give another name, or say that it is to be overwritten"))
             }
-            _ => e.to_string(),
+            _ => AdminError::Failed(e.to_string()),
         })?;
         let quality = request.quality.unwrap_or(4).min(11);
         let options = RecordOptions::default()
@@ -436,7 +437,7 @@ impl LateRecordings {
             .input(KeepInput::asked(request.input, request.hidden_input))
             .title(request.title.clone())
             .scrub(scrub);
-        self.start(file, options).map(|from| from.0).map_err(|e| e.to_string())
+        Ok(self.start(file, options)?.0)
     }
 
     fn finish(&self) {
@@ -457,7 +458,8 @@ impl Drop for Served {
 }
 
 /// The rules of the packs that a late recording is to be masked by.
-fn scrub_rules(packs: Vec<String>, cwd: &str) -> Result<Arc<Rules>, String> {
+fn scrub_rules(packs: Vec<String>, cwd: &str) -> Result<Arc<Rules>, AdminError> {
     let selection = Selection::default().packs(packs);
-    selection.load(&Owner::of_process(Some(cwd.to_owned()))).map_err(|e| e.to_string())
+    let owner = Owner::of_process(Some(cwd.to_owned()));
+    selection.load(&owner).map_err(|e| AdminError::Refused(e.to_string()))
 }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::Args;
 use tapdeck_core::{Authority, Role};
 use tapdeck_host::registry;
-use tapdeck_serve::web::{Site, SiteOptions, Themes, serve};
+use tapdeck_serve::web::{Site, SiteOptions, StartError, Themes, serve};
 
 use crate::config::Config;
 use crate::detached_host::{self, host_args};
@@ -110,8 +110,9 @@ pub(super) fn themes(config: &Config, option: Option<&str>) -> Result<Themes> {
 
 /// Starts a program as a detached session for a user of the page, who is shown the message of a
 /// failure.
-fn start_quietly(command: Vec<String>) -> Result<String, String> {
-    detached_host::start_quietly(host_args(command)).map_err(|failure| failure.message().to_owned())
+fn start_quietly(command: Vec<String>) -> Result<String, StartError> {
+    let started = detached_host::start_quietly(host_args(command));
+    started.map_err(|failure| StartError::Failed(failure.message().to_owned()))
 }
 
 /// Waits for a signal to end.

@@ -31,7 +31,7 @@ pub use request::{
     MAX_NEEDLE, MAX_PASTE, Mouse, MouseKind, Paste, Reads, Rec, Release, Rename, Request, RequestError,
     Resize, Rows, Snap, Sub, Take, Turns, Typing, VERBS, Verb, WhichTurn,
 };
-pub use theme::{Hex, PaintTheme};
+pub use theme::{Hex, HexError, PaintTheme};
 #[cfg(feature = "schema")]
 pub use {reply::reply_messages, request::exchanges};
 

@@ -29,14 +29,19 @@ impl fmt::Display for Hex {
     }
 }
 
-impl FromStr for Hex {
-    type Err = String;
+/// A text that is no color.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+#[error("a color is rrggbb, and not {0:?}")]
+pub struct HexError(pub String);
 
-    fn from_str(text: &str) -> Result<Self, String> {
+impl FromStr for Hex {
+    type Err = HexError;
+
+    fn from_str(text: &str) -> Result<Self, HexError> {
         let digits = text.len() == 6 && text.bytes().all(|b| b.is_ascii_hexdigit());
         let number = u32::from_str_radix(text, 16).ok().filter(|_| digits);
-        let [_, r, g, b] =
-            number.ok_or_else(|| format!("a color is rrggbb, and not {text:?}"))?.to_be_bytes();
+        let [_, r, g, b] = number.ok_or_else(|| HexError(text.to_owned()))?.to_be_bytes();
         Ok(Self(r, g, b))
     }
 }

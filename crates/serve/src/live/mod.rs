@@ -49,14 +49,29 @@ use hub::Hub;
 pub(crate) use session::exit_of;
 pub use turns::{Follow, NestedProgram, OnState, TurnOptions};
 
-/// What clients who may administer a session ask of the process that hosts it. Errors are sentences
-/// for the client.
+/// Why the process that hosts a session did not do what a client asked for. The message goes to the
+/// client.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AdminError {
+    /// The request makes no sense, or asks for a name or a file that is taken.
+    #[error("{0}")]
+    Refused(String),
+    /// The host tried, and failed for this reason.
+    #[error("{0}")]
+    Failed(String),
+    /// The host tried, and the system refused.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// What clients who may administer a session ask of the process that hosts it.
 pub trait Admin: Send {
     /// Starts or stops a recording. Returns the offset in the output at which it begins or ends.
     ///
     /// # Errors
     /// When the recording cannot be started, or there is none to stop.
-    fn record(&mut self, asked: &tapdeck_proto::bus::Rec) -> Result<u64, String>;
+    fn record(&mut self, asked: &tapdeck_proto::bus::Rec) -> Result<u64, AdminError>;
 
     /// Returns the newest recording that was started here and has not been stopped.
     fn recording(&self) -> Option<String>;
@@ -65,7 +80,7 @@ pub trait Admin: Send {
     ///
     /// # Errors
     /// When the name is taken or makes no sense.
-    fn rename(&mut self, name: &str) -> Result<(), String>;
+    fn rename(&mut self, name: &str) -> Result<(), AdminError>;
 }
 
 /// How a session is served.

@@ -34,8 +34,20 @@ pub use serving::{serve, serve_stream};
 /// token can be revoked.
 pub(crate) type Check = Box<dyn Fn(&str) -> Option<Authority> + Send + Sync>;
 
-/// Starts a program as a session that outlives the page. Returns its id, or why it did not start.
-pub(crate) type Start = Box<dyn Fn(Vec<String>) -> Result<String, String> + Send + Sync>;
+/// Starts a program as a session that outlives the page. Returns its id.
+pub(crate) type Start = Box<dyn Fn(Vec<String>) -> Result<String, StartError> + Send + Sync>;
+
+/// Why the page did not start a session. The page shows the message.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// The page starts no sessions.
+    #[error("no sessions are opened here")]
+    NotHere,
+    /// The session did not start, for this reason.
+    #[error("{0}")]
+    Failed(String),
+}
 
 /// Compares two secrets in constant time.
 pub fn is_same(a: &str, b: &str) -> bool {
@@ -117,7 +129,7 @@ impl SiteOptions {
     #[must_use]
     pub fn start(
         mut self,
-        start: impl Fn(Vec<String>) -> Result<String, String> + Send + Sync + 'static,
+        start: impl Fn(Vec<String>) -> Result<String, StartError> + Send + Sync + 'static,
     ) -> Self {
         self.start = Some(Box::new(start));
         self

@@ -9,8 +9,8 @@ use serde::Serialize;
 use serde_json::Value;
 use tapdeck_host::backend::command_line;
 
-use super::Site;
 use super::guard::{Pass, no_credential, refuse};
+use super::{Site, StartError};
 
 /// The longest command line, in bytes.
 const LINE: usize = 2048;
@@ -37,21 +37,22 @@ pub(super) async fn open(State(site): State<Site>, headers: HeaderMap, Json(body
     };
     match start(&site, &pass, command_line(line)).await {
         Ok(id) => (StatusCode::CREATED, Json(Started { id })).into_response(),
-        Err(why) => refuse(StatusCode::UNPROCESSABLE_ENTITY, &why),
+        Err(why) => refuse(StatusCode::UNPROCESSABLE_ENTITY, &why.to_string()),
     }
 }
 
-async fn start(site: &Site, pass: &Pass, command: Vec<String>) -> Result<String, String> {
+async fn start(site: &Site, pass: &Pass, command: Vec<String>) -> Result<String, StartError> {
     #[cfg(feature = "net")]
     if let Some(server) = &site.0.options.tty {
-        return server.open_detached(&pass.token, command).await.map_err(|refusal| refusal.message);
+        let opened = server.open_detached(&pass.token, command).await;
+        return opened.map_err(|refusal| StartError::Failed(refusal.message));
     }
     // Unused in builds without `net`.
     let _ = pass;
     let site = site.clone();
     let started = tokio::task::spawn_blocking(move || match &site.0.options.start {
         Some(start) => start(command),
-        None => Err("no sessions are opened here".into()),
+        None => Err(StartError::NotHere),
     });
-    started.await.unwrap_or_else(|e| Err(e.to_string()))
+    started.await.unwrap_or_else(|e| Err(StartError::Failed(e.to_string())))
 }
