@@ -100,6 +100,12 @@ pub(crate) fn object<T: DeserializeOwned>(payload: &str) -> Result<T, PayloadErr
     checked(value)
 }
 
+/// Reads a JSON object of which nothing is required. What is no object counts as an empty one.
+pub(crate) fn lenient_object<T: DeserializeOwned + Default>(payload: &str) -> T {
+    let object = serde_json::from_str(payload).ok().filter(Value::is_object);
+    object.and_then(|object| serde_json::from_value(object).ok()).unwrap_or_default()
+}
+
 /// Reads a JSON object whose fields have the right kinds.
 pub(crate) fn checked<T: DeserializeOwned>(value: Value) -> Result<T, PayloadError> {
     check_kinds(&value)?;

@@ -116,6 +116,12 @@ fn schemas() -> Result<BTreeMap<PathBuf, String>> {
     for message in bus::reply_messages() {
         all.insert(path(&format!("bus-reply-{}", message.name.to_lowercase())), schema_of(message)?);
     }
+    for message in page::bodies().into_iter().chain(page::messages()) {
+        all.insert(path(&format!("page-{}", message.name)), schema_of(message)?);
+    }
+    for message in page::command_messages() {
+        all.insert(path(&format!("page-play-{}", message.name.to_lowercase())), schema_of(message)?);
+    }
     macro_rules! put {
         ($($name:literal: $message:ty,)+) => { $(all.insert(path($name), schema::<$message>()?);)+ };
     }
@@ -134,8 +140,6 @@ fn schemas() -> Result<BTreeMap<PathBuf, String>> {
         "broker-answer": broker::Answer,
         "broker-error": broker::ErrorCode,
         "tty-refusal-code": tty::RefusalCode,
-        "page-list": page::List,
-        "page-play-state": page::PlayState,
     }
     Ok(all)
 }

@@ -27,6 +27,9 @@ pub(super) fn all() -> Result<Vec<(&'static str, String)>> {
         ("broker requests", broker_requests()?),
         ("broker answers", received::<broker::Answer>().answers()?),
         ("broker errors", sent::<broker::ErrorCode>().words()?),
+        ("page bodies", messages(page::bodies(), as_read)?),
+        ("page messages", messages(page::messages(), as_written)?),
+        ("page commands", messages(page::command_messages(), as_read)?),
         ("page recording", sent::<page::PlayState>().fields()?),
     ])
 }
@@ -59,6 +62,19 @@ fn page_verbs() -> String {
     let verbs: Vec<_> = bus::VERBS.iter().filter(|verb| verb.page).map(|verb| verb.verb).collect();
     let lines: Vec<String> = verbs.chunks(8).map(|some| format!("`{}`", some.join("`, `"))).collect();
     format!("The page may send these verbs:\n{}.\n", lines.join(",\n"))
+}
+
+/// Messages by name, with their fields and their meaning.
+fn messages(all: Vec<Message>, describe: fn(Message) -> Described) -> Result<String> {
+    let mut table = String::from("| name | payload | meaning |\n| --- | --- | --- |\n");
+    for message in all {
+        let described = describe(message);
+        let (shape, meaning) = (described.shape(2)?, meaning(&described.0)?);
+        // The first column has the name already.
+        let meaning = meaning.strip_prefix(&format!("`{}`: ", message.name)).unwrap_or(&meaning);
+        writeln!(table, "| `{}` | `{shape}` | {meaning} |", message.name)?;
+    }
+    Ok(table)
 }
 
 /// The requests of the broker's peers, and the one message that the broker sends by itself.

@@ -5,11 +5,12 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
-use serde::Serialize;
 use tapdeck_core::Time;
 use tapdeck_host::{Clock, Goal, PlayError, Player};
 use tapdeck_proto::bus::Denied;
-use tapdeck_proto::page::{Command, Failed, PlayState, PlayWelcome, PlayedMoment};
+use tapdeck_proto::page::{
+    Command, Failed, PageMessage, PlayMoments, PlayState, PlayWelcome, PlayedMoment, Seek, Speed,
+};
 use tapdeck_tape::{Kind, Moment, MomentKind};
 use tapdeck_term::{Settings, Theme};
 use tokio::sync::mpsc::Sender;
@@ -39,9 +40,8 @@ pub(super) fn play(path: &Path, commands: &Receiver<String>, say: &Sender<String
         Err(e) => Err(PlayEnd::Failed(e)),
     };
     if let Err(PlayEnd::Failed(e)) = ended {
-        let failed = serde_json::to_string(&Failed { error: e.to_string() }).unwrap_or_default();
         // A page that is gone needs no reason.
-        let _ = say.blocking_send(format!("ERROR {failed}"));
+        let _ = say.blocking_send(Failed { error: e.to_string() }.line());
     }
 }
 
@@ -112,7 +112,7 @@ impl Deck {
         let header = source.open().ok().map(|reader| reader.header().clone()).unwrap_or_default();
         let title = meta.as_ref().and_then(|m| m.title.clone()).or(header.title).or(header.command);
         let command = meta.map(|m| m.cmd);
-        self.tell("WELCOME", &PlayWelcome { title, command })?;
+        self.tell(&PlayWelcome { title, command })?;
         loop {
             let wait = self.turn()?;
             let mut next = match commands.recv_timeout(wait) {
@@ -121,19 +121,19 @@ impl Deck {
                 Err(RecvTimeoutError::Disconnected) => return Ok(()),
             };
             while let Some(command) = next {
-                // Commands of later versions are ignored.
-                if let Some(command) = Command::parse(&command) {
-                    self.obey(command)?;
+                match Command::parse(&command) {
+                    Ok(Some(command)) => self.obey(command)?,
+                    // Commands of later versions are ignored.
+                    Ok(None) => {}
+                    Err(e) => self.tell(&Denied::because(e))?,
                 }
                 next = commands.try_recv().ok();
             }
         }
     }
 
-    fn tell(&self, verb: &str, message: &impl Serialize) -> Result<(), PlayEnd> {
-        // Messages have no maps with other keys than texts, so this cannot fail.
-        let payload = serde_json::to_string(message).unwrap_or_default();
-        self.say.blocking_send(format!("{verb} {payload}")).map_err(|_| PlayEnd::Gone)
+    fn tell(&self, message: &impl PageMessage) -> Result<(), PlayEnd> {
+        self.say.blocking_send(message.line()).map_err(|_| PlayEnd::Gone)
     }
 
     fn now(&self) -> Time {
@@ -157,44 +157,40 @@ impl Deck {
                 self.rebase();
             }
             Command::Pause => self.playing = false,
-            Command::Speed(speed) => {
+            Command::Speed(Speed { speed }) => {
                 self.speed = speed.clamp(0.01, 1000.0);
                 self.rebase();
             }
-            Command::Idle(ms) => {
-                self.idle = ms.map(|ms| Duration::from_millis(ms.max(1)));
+            Command::Idle(idle) => {
+                self.idle = idle.ms.map(|ms| Duration::from_millis(ms.max(1)));
                 self.rebase();
             }
-            Command::Seek { ms, moment } => {
+            Command::Seek(Seek { ms, moment }) => {
                 let moment = moment.and_then(|n| self.moments.as_ref()?.get(usize::try_from(n).ok()?));
                 let time = Goal::Time(Time::from_millis(ms));
                 self.seek(moment.map_or(time, Goal::from))?;
             }
-            Command::Hop(by) => {
-                self.hop = by;
+            Command::Hop(hop) => {
+                self.hop = hop.by;
                 self.hop_if_known()?;
             }
-            Command::Step(by) => {
+            Command::Step(step) => {
                 self.playing = false;
-                if by < 0 {
+                if step.by < 0 {
                     self.drawn = None;
                     self.player.step_back()?;
                 } else {
                     while !matches!(self.player.advance()?, None | Some(Kind::Output(_))) {}
                 }
             }
-            Command::Theme(Ok(theme)) => {
+            Command::Theme(theme) => {
                 self.theme = paint::theme(Some(theme));
                 self.drawn = None;
             }
-            Command::Rows(Ok(asked)) => {
-                self.tell("ROWS", &paint::rows(self.player.term(), asked, self.theme))?;
+            Command::Rows(asked) => {
+                self.tell(&paint::rows(self.player.term(), asked, self.theme))?;
             }
-            Command::Find(Ok(asked)) => self.tell("FIND", &paint::find(self.player.term(), asked))?,
-            Command::Theme(Err(why)) | Command::Rows(Err(why)) | Command::Find(Err(why)) => {
-                self.tell("DENIED", &Denied::because(why))?;
-            }
-            _ => {}
+            Command::Find(asked) => self.tell(&paint::find(self.player.term(), asked))?,
         }
         Ok(())
     }
@@ -305,7 +301,7 @@ impl Deck {
         self.drawn = Some(Drawn::of(term));
         self.undrawn += 1;
         self.framed = now;
-        self.tell("FRAME", &frame)
+        self.tell(&frame)
     }
 
     fn tell_moments(&mut self) -> Result<(), PlayEnd> {
@@ -326,7 +322,7 @@ impl Deck {
             })
             .collect();
         self.moments = Some(moments);
-        self.tell("MOMENTS", &told)?;
+        self.tell(&PlayMoments(told))?;
         self.hop_if_known()
     }
 
@@ -368,7 +364,7 @@ impl Deck {
         } else if same_but_place && now < due {
             return Ok(due.since(now));
         }
-        self.tell("STATE", &state)?;
+        self.tell(&state)?;
         (self.told, self.told_at) = (Some(state), now);
         Ok(LOOK)
     }

@@ -10,10 +10,9 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use serde::de::IgnoredAny;
-use serde::{Deserialize, Serialize};
 use tapdeck_core::{Authority, Need, Right};
 use tapdeck_proto::bus::{Hex, PaintTheme};
+use tapdeck_proto::page::{Body, LoggedIn, Login, NamedTheme, PageScope};
 use tapdeck_term::{Rgb, Theme};
 
 use super::Site;
@@ -195,18 +194,11 @@ fn suspect(site: &Site, request: &Request, host: &str) -> Option<&'static str> {
     }
 }
 
-/// The body of a login. One of another form is refused like a wrong token.
-#[derive(Deserialize)]
-#[serde(untagged)]
-pub(super) enum Login {
-    Token { token: String },
-    Other(IgnoredAny),
-}
-
-/// `POST /login {token}`: exchanges a token for a cookie.
-pub(super) async fn log_in(State(site): State<Site>, Json(body): Json<Login>) -> Response {
+/// `POST /login {token}`: exchanges a token for a cookie. A body of another form is refused like a
+/// wrong token.
+pub(super) async fn log_in(State(site): State<Site>, Json(body): Json<Body<Login>>) -> Response {
     let token = match &body {
-        Login::Token { token } if token.len() <= TOKEN => token,
+        Body::Object(Login { token }) if token.len() <= TOKEN => token,
         _ => "",
     };
     let Some(authority) = site.authority(token) else {
@@ -232,29 +224,14 @@ pub(super) async fn logged_in(State(site): State<Site>, headers: HeaderMap) -> R
     site.pass(&headers).map_or_else(no_credential, |pass| scope_of(&site, &pass).into_response())
 }
 
-/// The reply to a login: the most that the page offers to its bearer, and the themes.
-#[derive(Serialize)]
-struct LoggedIn {
-    scope: &'static str,
-    theme: String,
-    themes: Vec<NamedTheme>,
-}
-
-#[derive(Serialize)]
-struct NamedTheme {
-    name: String,
-    light: bool,
-    #[serde(flatten)]
-    colours: PaintTheme,
-}
-
+/// Returns the most that the page offers to a pass's bearer, and the themes.
 fn scope_of(site: &Site, pass: &Pass) -> Json<LoggedIn> {
     let scope = if site.may_open(pass) {
-        "open"
+        PageScope::Open
     } else if pass.authority.grants(Right::Drive) {
-        "attach"
+        PageScope::Attach
     } else {
-        "observe"
+        PageScope::Observe
     };
     let themes = &site.0.options.themes;
     let named = |(name, theme): &(String, Theme)| NamedTheme {

@@ -9,7 +9,7 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 use tapdeck_core::Time;
 use tapdeck_proto::bus::About;
-use tapdeck_proto::page::{List, ListedSession, ShownStatus};
+use tapdeck_proto::page::{List, ListedSession, PageMessage as _, ShownStatus};
 use tokio::time::{Duration, interval};
 
 use super::Site;
@@ -41,7 +41,7 @@ async fn serve(site: Site, pass: Pass, mut socket: WebSocket) {
                 }
                 let list = site.list().await;
                 if shown.as_ref() != Some(&list) {
-                    if say(&mut socket, format!("LIST {list}")).await.is_none() {
+                    if say(&mut socket, list.to_string()).await.is_none() {
                         return;
                     }
                     shown = Some(list);
@@ -56,7 +56,7 @@ async fn serve(site: Site, pass: Pass, mut socket: WebSocket) {
 }
 
 impl Site {
-    /// The list as JSON, at most one look old.
+    /// The list as a message, at most one look old.
     async fn list(&self) -> Arc<str> {
         let mut listed = self.0.listed.lock().await;
         let now = self.0.clock.now().mono;
@@ -80,7 +80,7 @@ fn look(root: Option<&Path>) -> String {
         Err(_) => Vec::new(),
     };
     let recordings = root.map(recordings::list).unwrap_or_default();
-    serde_json::to_string(&List { sessions, recordings }).unwrap_or_default()
+    List { sessions, recordings }.line()
 }
 
 /// Returns what is worth showing, without what changes all the time.

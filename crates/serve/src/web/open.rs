@@ -5,9 +5,8 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use serde::Serialize;
-use serde_json::Value;
 use tapdeck_host::backend::command_line;
+use tapdeck_proto::page::{Body, OpenSession, Started};
 
 use super::guard::{Pass, no_credential, refuse};
 use super::{Site, StartError};
@@ -15,27 +14,24 @@ use super::{Site, StartError};
 /// The longest command line, in bytes.
 const LINE: usize = 2048;
 
-/// The reply to a request that started a session.
-#[derive(Serialize)]
-struct Started {
-    id: String,
-}
-
 /// `POST /sessions {command}`: starts the command, or the user's shell without one; answers `{id}`.
-pub(super) async fn open(State(site): State<Site>, headers: HeaderMap, Json(body): Json<Value>) -> Response {
+pub(super) async fn open(
+    State(site): State<Site>,
+    headers: HeaderMap,
+    Json(body): Json<Body<OpenSession>>,
+) -> Response {
     let Some(pass) = site.pass(&headers) else { return no_credential() };
     if !site.may_open(&pass) {
         return refuse(StatusCode::FORBIDDEN, "this link does not let you start programs");
     }
-    let Value::Object(body) = body else {
+    let Body::Object(OpenSession { command }) = body else {
         return refuse(StatusCode::BAD_REQUEST, "a JSON object with a command is wanted");
     };
-    let line = match body.get("command") {
-        None | Some(Value::Null) => "",
-        Some(Value::String(line)) if line.len() <= LINE && !line.contains(char::is_control) => line,
-        Some(_) => return refuse(StatusCode::BAD_REQUEST, "a command is one line of at most 2048 bytes"),
-    };
-    match start(&site, &pass, command_line(line)).await {
+    let line = command.unwrap_or_default();
+    if line.len() > LINE || line.contains(char::is_control) {
+        return refuse(StatusCode::BAD_REQUEST, "a command is one line of at most 2048 bytes");
+    }
+    match start(&site, &pass, command_line(&line)).await {
         Ok(id) => (StatusCode::CREATED, Json(Started { id })).into_response(),
         Err(why) => refuse(StatusCode::UNPROCESSABLE_ENTITY, &why.to_string()),
     }

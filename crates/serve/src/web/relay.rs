@@ -12,10 +12,10 @@ use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade, close_
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use serde::Serialize;
 use tapdeck_core::Authority;
 use tapdeck_host::registry::Listing;
 use tapdeck_proto::bus;
+use tapdeck_proto::page::{PageMessage as _, SessionWelcome};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::time::{Instant, timeout};
@@ -103,25 +103,15 @@ pub(super) async fn only() -> Option<Listing> {
     listed.await.ok().flatten()
 }
 
-/// What a page is told first.
-#[derive(Serialize)]
-struct Welcome {
-    #[serde(flatten)]
-    bus: bus::Welcome,
-    id: String,
-    session: Option<String>,
-    command: Vec<String>,
-}
-
 /// Connects to a session with a credential's authority.
-async fn join(listing: Listing, authority: Authority) -> Result<(Lines, Welcome), ClientError> {
+async fn join(listing: Listing, authority: Authority) -> Result<(Lines, SessionWelcome), ClientError> {
     let joined = tokio::task::spawn_blocking(move || {
         let mut bus = Bus::connect(&Address::Unix(listing.socket.clone()))?;
         let role = role_on_bus(authority.role());
         let hello = Hello { role, name: "web", token: Some(&listing.human_token) };
         let welcome = bus.hello_to_watch(&hello, ANSWER)?;
         let Listing { id, name: session, command, .. } = listing;
-        Ok::<_, ClientError>((bus.into_parts(), Welcome { bus: welcome, id, session, command }))
+        Ok::<_, ClientError>((bus.into_parts(), SessionWelcome { bus: welcome, id, session, command }))
     });
     let ((conn, buf), welcome) = joined.await.map_err(|e| ClientError::Io(std::io::Error::other(e)))??;
     let Conn::Unix(stream) = conn else {
@@ -133,8 +123,7 @@ async fn join(listing: Listing, authority: Authority) -> Result<(Lines, Welcome)
 async fn serve(site: Site, pass: Pass, listing: Listing, mut socket: WebSocket) {
     let why = match join(listing, pass.authority).await {
         Ok((mut session, welcome)) => {
-            let welcome = serde_json::to_string(&welcome).unwrap_or_default();
-            if say(&mut socket, format!("WELCOME {welcome}")).await.is_none() {
+            if say(&mut socket, welcome.line()).await.is_none() {
                 return;
             }
             relay(&site, &pass, &mut session, &mut socket).await
