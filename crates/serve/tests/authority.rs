@@ -1,7 +1,7 @@
 //! One table says who may do what; every request is walked with every credential at every door.
 //!
-//! The table is also shown in `docs/protocols.md`, which must be the same. `UPDATE_DOCS=1` writes
-//! it.
+//! The table is also shown in `docs/protocols.md`, which must be the same. `cargo xtask docs`
+//! writes it, by running this with `UPDATE_DOCS=1`.
 
 #![allow(missing_docs, reason = "tests explain themselves by their names")]
 
@@ -21,8 +21,8 @@ use tapdeck_serve::wire::{self, ChunkKind};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Returns what each verb of the bus needs, with a payload to try it. The greeting needs nothing: it
-/// makes the authority.
+/// Returns what each verb of the bus needs, with a payload to try it. The greeting needs nothing:
+/// it makes the authority.
 fn bus() -> Vec<(&'static str, &'static str, Need)> {
     let verbs = tapdeck_proto::bus::VERBS.iter().filter(|verb| verb.verb != "HELLO");
     let row = |verb: &tapdeck_proto::bus::Verb| {
@@ -34,10 +34,11 @@ fn bus() -> Vec<(&'static str, &'static str, Need)> {
 
 /// What each request of the attach wire needs. A resize without the stick is ignored without a
 /// reply.
-const ATTACH: [(&str, Need); 5] = [
+const ATTACH: [(&str, Need); 6] = [
     ("standard input", Need::Drive),
     ("take", Need::Drive),
     ("release", Need::Drive),
+    ("resize", Need::Hold),
     ("signal", Need::Hold),
     ("kill", Need::Command),
 ];
@@ -45,44 +46,65 @@ const ATTACH: [(&str, Need); 5] = [
 /// What each request to a server needs.
 const SERVER: [(&str, Need); 2] = [("open a session", Need::Open), ("attach to a session", Need::Watch)];
 
-/// The keys of the ssh door.
-const SSH_KEY: &str = "key";
-const SSH_READ_ONLY: &str = "key with `restrict`, `no-pty` or `TAPDECK=read-only`";
+/// How a test shows a credential.
+#[derive(Clone, Copy)]
+#[allow(dead_code, reason = "some doors are tested with their features only")]
+enum Shows {
+    /// At this door of [`Served`], with one of these tokens.
+    Tokens(&'static str, &'static [Option<&'static str>]),
+    /// At a server's Unix socket, by being the user's process.
+    Process,
+    /// At a server or its page, with a token of this scope.
+    Scope(&'static str),
+    /// At a page, with this token.
+    Link(&'static str),
+    /// At the ssh door, with a key that has one of these options.
+    Key(&'static [&'static str]),
+}
 
 /// A credential at a door, and the authority that the door makes from it.
 struct Credential {
     door: &'static str,
     shown: &'static str,
+    shows: Shows,
     authority: Authority,
 }
 
+/// The table that everything here is compared with.
 fn credentials() -> Vec<Credential> {
+    use Shows::{Key, Link, Process, Scope, Tokens};
+    const SESSION: &str = "session socket";
+    const BUS: &str = "`--bus` with a token file";
+    const SERVER: &str = "`serve`, network and page";
+    const SSH: &str = "ssh door";
     let (person, program) = (Authority::of(Role::Human), Authority::of(Role::Bot));
-    let observer = Authority::of(Role::Observer);
+    let (observer, owner) = (Authority::of(Role::Observer), Authority::owner());
     let opener = Authority::none().and(Right::Open);
+    let keys = Key(&["", "no-port-forwarding,from=\"127.0.0.1\"", "environment=\"TAPDECK_SESSIONS=work\""]);
+    let read_only = Key(&["restrict", "restrict,pty", "no-pty", "environment=\"TAPDECK=read-only\""]);
     [
-        ("session socket", "none", program),
-        ("session socket", "human token", person),
-        ("`--bus` with a token file", "`TOKEN` or `human TOKEN`", person),
-        ("`--bus` with a token file", "`bot TOKEN`", program),
-        ("`--bus` with a token file", "`observer TOKEN`", observer),
-        ("`serve`, Unix socket", "the user's own process", Authority::owner()),
-        ("`serve`, network and page", "`tty:open`", opener),
-        ("`serve`, network and page", "`tty:attach`", person),
-        ("`serve`, network and page", "`observe`", observer),
-        ("`web`", "link", Authority::owner()),
-        ("`web --read-only`", "link", observer),
-        ("ssh door", SSH_KEY, person),
-        ("ssh door", SSH_READ_ONLY, observer),
+        (SESSION, "none", Tokens("own", &[None]), program),
+        (SESSION, "human token", Tokens("own", &[Some(SECRET)]), person),
+        (BUS, "`TOKEN` or `human TOKEN`", Tokens("bus", &[Some(BARE), Some(HUMAN)]), person),
+        (BUS, "`bot TOKEN`", Tokens("bus", &[Some(BOT)]), program),
+        (BUS, "`observer TOKEN`", Tokens("bus", &[Some(OBSERVER)]), observer),
+        ("`serve`, Unix socket", "the user's own process", Process, owner),
+        (SERVER, "`tty:open`", Scope("tty:open"), opener),
+        (SERVER, "`tty:attach`", Scope("tty:attach"), person),
+        (SERVER, "`observe`", Scope("observe"), observer),
+        ("`web`", "link", Link("the link of web"), owner),
+        ("`web --read-only`", "link", Link("the link of web --read-only"), observer),
+        (SSH, "key", keys, person),
+        (SSH, "key with `restrict`, `no-pty` or `TAPDECK=read-only`", read_only, observer),
     ]
-    .map(|(door, shown, authority)| Credential { door, shown, authority })
+    .map(|(door, shown, shows, authority)| Credential { door, shown, shows, authority })
     .into()
 }
 
 fn markdown() -> String {
     let mut text = String::from("| door | credential | counts as | watch | drive | open | administer |\n");
     text.push_str("| --- | --- | --- | --- | --- | --- | --- |\n");
-    for Credential { door, shown, authority } in credentials() {
+    for Credential { door, shown, authority, .. } in credentials() {
         let role = match authority.role() {
             _ if !authority.grants(Right::Watch) => "-",
             Role::Human => "person",
@@ -112,7 +134,7 @@ fn the_documentation_shows_the_table() {
     if std::env::var_os("UPDATE_DOCS").is_some() {
         std::fs::write(&path, format!("{front}{begin}{}{end}{behind}", markdown())).expect("written");
     } else {
-        assert_eq!(shown, markdown(), "run this test with UPDATE_DOCS=1");
+        assert_eq!(shown, markdown(), "run cargo xtask docs");
     }
 }
 
@@ -123,6 +145,8 @@ fn private_folder() -> tempfile::TempDir {
     folder
 }
 
+/// The human token of the session's own door.
+const SECRET: &str = "secret";
 /// The tokens of the bus's file.
 const BARE: &str = "bare-bare-bare-bare";
 const HUMAN: &str = "human-human-human";
@@ -154,7 +178,7 @@ impl Served {
         std::thread::spawn(move || driver.run());
         let door = |name: &str| Door::unix(&folder.path().join(name)).expect("a door");
         let doors = vec![
-            (door("own"), Grants::own("secret")),
+            (door("own"), Grants::own(SECRET)),
             (door("bus"), Grants::from_file(&tokens).expect("tokens")),
         ];
         let session =
@@ -171,7 +195,7 @@ impl Served {
 
     /// A person who holds the stick between the tries.
     fn keeper(&self) -> Client {
-        Client::new(self.connect("own"), "human", Some("secret"))
+        Client::new(self.connect("own"), "human", Some(SECRET))
     }
 }
 
@@ -181,22 +205,36 @@ impl Drop for Served {
     }
 }
 
-/// What a client shows at a door of the session, the role that it asks for, and what it gets.
-fn session_cases() -> Vec<(&'static str, Option<&'static str>, &'static str, Authority)> {
-    let (person, program) = (Authority::of(Role::Human), Authority::of(Role::Bot));
-    let observer = Authority::of(Role::Observer);
-    vec![
-        ("own", None, "human", program),
-        ("own", None, "observer", observer),
-        ("own", Some("secret"), "human", person),
-        ("own", Some("secret"), "bot", program),
-        ("own", Some("secret"), "observer", observer),
-        ("bus", Some(BARE), "human", person),
-        ("bus", Some(HUMAN), "human", person),
-        ("bus", Some(HUMAN), "observer", observer),
-        ("bus", Some(BOT), "human", program),
-        ("bus", Some(OBSERVER), "human", observer),
-    ]
+/// A client at a door of the session: what it shows, the role that it asks for, and what it gets.
+struct SessionCase {
+    door: &'static str,
+    token: Option<&'static str>,
+    asked: Role,
+    authority: Authority,
+}
+
+/// Every credential at the session's doors, with every role: a client gets no more than it asks
+/// for.
+fn session_cases() -> Vec<SessionCase> {
+    let mut cases = Vec::new();
+    for Credential { shows, authority, .. } in credentials() {
+        let Shows::Tokens(door, tokens) = shows else { continue };
+        for (token, asked) in tokens
+            .iter()
+            .flat_map(|token| [Role::Human, Role::Bot, Role::Observer].map(|role| (*token, role)))
+        {
+            cases.push(SessionCase { door, token, asked, authority: authority.limited_to(asked) });
+        }
+    }
+    cases
+}
+
+fn role_name(role: Role) -> &'static str {
+    match role {
+        Role::Human => "human",
+        Role::Bot => "bot",
+        Role::Observer => "observer",
+    }
 }
 
 /// A client of the bus.
@@ -227,7 +265,11 @@ impl Client {
     }
 
     fn ask(&mut self, verb: &str) -> String {
-        self.send(&format!("{verb}#ask"));
+        self.ask_with(verb, "")
+    }
+
+    fn ask_with(&mut self, verb: &str, payload: &str) -> String {
+        self.send(&format!("{verb}#ask {payload}"));
         self.reply("ask")
     }
 
@@ -235,12 +277,12 @@ impl Client {
     /// refused before the next request is.
     fn is_denied(&mut self, verb: &str, payload: &str) -> bool {
         self.send(&format!("{verb}#try {payload}"));
-        self.send("NOSUCHVERB#next");
+        self.send("ACK#next");
         let mut denied = false;
         loop {
             let mut line = String::new();
             assert!(self.0.read_line(&mut line).expect("in time") > 0, "the session ended the connection");
-            if line.starts_with("DENIED#next") {
+            if line.starts_with("OK#next") {
                 return denied;
             }
             let Some(payload) = line.strip_prefix("DENIED#try ") else { continue };
@@ -257,7 +299,8 @@ impl Client {
 fn the_bus_keeps_to_the_table() {
     let served = Served::start();
     let mut keeper = served.keeper();
-    for (door, token, asked, authority) in session_cases() {
+    for SessionCase { door, token, asked, authority } in session_cases() {
+        let asked = role_name(asked);
         for (verb, payload, need) in bus() {
             for holds in [false, true] {
                 if holds && !authority.grants(Right::Drive) {
@@ -292,18 +335,19 @@ fn control(stream: &mut UnixStream, inbox: &mut Vec<u8>) -> Value {
     }
 }
 
-/// A request to be attached: the door, the credential, and whether only to watch.
-struct Joins {
-    door: &'static str,
-    token: Option<&'static str>,
+/// A request to be attached: the way to the session, the credential, and whether only to watch.
+struct Joins<'a> {
+    door: &'a str,
+    connect: &'a dyn Fn(&Served) -> UnixStream,
+    token: Option<&'a str>,
     read_only: bool,
 }
 
 impl Served {
     /// Tries all requests of the attach wire, with the stick and without, and compares each outcome
     /// with the authority.
-    fn walk_attached(&self, keeper: &mut Client, joins: &Joins, authority: &Authority) {
-        let Joins { door, token, read_only } = joins;
+    fn walk_attached(&self, keeper: &mut Client, joins: &Joins<'_>, authority: &Authority) {
+        let Joins { door, connect, token, read_only } = joins;
         for (what, need) in ATTACH {
             for holds in [false, true] {
                 if holds && !authority.grants(Right::Drive) {
@@ -320,17 +364,19 @@ impl Served {
                     None => (self, &mut *keeper),
                 };
                 assert!(keeper.ask("TAKE").starts_with("OK"));
+                assert!(keeper.ask_with("RESIZE", "{\"cols\":80,\"rows\":24}").starts_with("OK"));
                 if holds {
                     assert!(keeper.ask("RELEASE").starts_with("OK"));
                 }
                 let request =
                     json!({"backend": "attach", "token": token, "read_only": read_only, "watch": !holds});
-                let (mut stream, mut inbox) = (served.connect(door), Vec::new());
+                let (mut stream, mut inbox) = (connect(served), Vec::new());
                 stream.write_all(&wire::framed(&request)).expect("sent");
                 while control(&mut stream, &mut inbox)["type"] != "live" {}
                 let bytes = match what {
                     "standard input" => [&wire::chunk_head(ChunkKind::Stdin, 1)[..], b"x"].concat(),
                     "signal" => wire::control(&json!({"type": "signal", "name": "CONT"})),
+                    "resize" => wire::control(&json!({"type": "resize", "cols": 90, "rows": 30})),
                     other => wire::control(&json!({"type": other})),
                 };
                 stream.write_all(&bytes).expect("sent");
@@ -349,7 +395,10 @@ impl Served {
                     errors.extend(error.map(str::to_owned));
                 }
                 let denied = |e: &String| e == "read-only" || e.starts_with("only ");
-                let denied = errors.iter().any(denied);
+                let denied = match what {
+                    "resize" => !keeper.ask_with("INFO", "brief").contains("\"cols\":90"),
+                    _ => errors.iter().any(denied),
+                };
                 let expected = authority.check(need, holds, WallTime::ZERO).is_err();
                 assert_eq!(
                     denied, expected,
@@ -364,62 +413,88 @@ impl Served {
 fn the_attach_wire_keeps_to_the_table() {
     let served = Served::start();
     let mut keeper = served.keeper();
-    for (door, token, asked, authority) in session_cases().into_iter().filter(|case| case.2 != "bot") {
-        let joins = Joins { door, token, read_only: asked == "observer" };
-        served.walk_attached(&mut keeper, &joins, &authority);
+    // A client of this wire asks to drive or to watch.
+    for SessionCase { door, token, asked, authority } in session_cases() {
+        if asked != Role::Bot {
+            let connect = |served: &Served| served.connect(door);
+            let joins = Joins { door, connect: &connect, token, read_only: asked == Role::Observer };
+            served.walk_attached(&mut keeper, &joins, &authority);
+        }
     }
 }
 
-/// Every combination of scopes, with the secret of a token that has them.
+/// Every combination of scopes in the table, with the secret of a token that has them. Together
+/// they grant what each grants.
 #[cfg(feature = "net")]
 fn tokens(path: std::path::PathBuf) -> (tapdeck_serve::tokens::Tokens, Vec<(String, Authority)>) {
-    use tapdeck_serve::tokens::{Scope, Tokens};
-    let tokens = Tokens::at(path);
-    let sets: [&[Scope]; 6] = [
-        &[Scope::Open],
-        &[Scope::Attach],
-        &[Scope::Observe],
-        &[Scope::Open, Scope::Attach],
-        &[Scope::Open, Scope::Observe],
-        &[],
-    ];
-    let made = sets.map(|scopes| {
-        let has = |scope| scopes.contains(&scope);
-        let mut authority = match (has(Scope::Attach), has(Scope::Observe)) {
-            (true, _) => Authority::of(Role::Human),
-            (_, true) => Authority::of(Role::Observer),
-            _ => Authority::none(),
-        };
-        if has(Scope::Open) {
-            authority = authority.and(Right::Open);
-        }
-        let (_, secret) = tokens.add(None, scopes.to_vec(), WallTime::ZERO, None).expect("a token");
-        (secret, authority)
-    });
-    (tokens, made.into())
-}
-
-/// A server that has no sessions and starts none.
-#[cfg(feature = "net")]
-fn server(tokens: tapdeck_serve::tokens::Tokens) -> std::sync::Arc<tapdeck_serve::net::Server> {
-    use tapdeck_host::UserSide;
-    use tapdeck_host::registry::Listing;
-    use tapdeck_serve::net::{Client, Limits, Refusal, RefusalCode, Server, SessionRunner};
-    use tapdeck_serve::wire::Negotiation;
-
-    struct Nothing;
-    impl SessionRunner for Nothing {
-        fn run(&self, _: &Negotiation, _: UserSide, client: &mut Client) {
-            client.over(Err(Refusal::new(RefusalCode::AllocateFailed, "nothing starts here")));
-        }
-
-        fn close(&self) {}
-
-        fn find(&self, _: Option<&str>) -> Result<Listing, Refusal> {
-            Err(Refusal::new(RefusalCode::NoSuchSession, "there is none"))
+    let tokens = tapdeck_serve::tokens::Tokens::at(path);
+    let mut sets = vec![(Vec::new(), Authority::none())];
+    for Credential { shows, authority, .. } in credentials() {
+        let Shows::Scope(scope) = shows else { continue };
+        for (mut scopes, mut granted) in sets.clone() {
+            scopes.push(scope.parse().expect("a scope"));
+            granted = Right::ALL.into_iter().filter(|r| authority.grants(*r)).fold(granted, Authority::and);
+            sets.push((scopes, granted));
         }
     }
-    Server::new(Nothing, Limits::default(), tokens)
+    let made = sets.into_iter().map(|(scopes, authority)| {
+        let (_, secret) = tokens.add(None, scopes, WallTime::ZERO, None).expect("a token");
+        (secret, authority)
+    });
+    let made = made.collect();
+    (tokens, made)
+}
+
+/// A server that starts no sessions, and has at most the one that listens at this socket.
+#[cfg(feature = "net")]
+struct OneSession(Option<std::path::PathBuf>);
+
+#[cfg(feature = "net")]
+impl tapdeck_serve::net::SessionRunner for OneSession {
+    fn run(
+        &self,
+        _: &tapdeck_serve::wire::Negotiation,
+        _: tapdeck_host::UserSide,
+        client: &mut tapdeck_serve::net::Client,
+    ) {
+        use tapdeck_serve::net::{Refusal, RefusalCode};
+        client.over(Err(Refusal::new(RefusalCode::AllocateFailed, "nothing starts here")));
+    }
+
+    fn close(&self) {}
+
+    fn find(&self, _: Option<&str>) -> Result<tapdeck_host::registry::Listing, tapdeck_serve::net::Refusal> {
+        use tapdeck_serve::net::{Refusal, RefusalCode};
+        let none = || Refusal::new(RefusalCode::NoSuchSession, "there is none");
+        self.0.as_ref().map(|socket| listing(socket.clone())).ok_or_else(none)
+    }
+}
+
+/// A session of this process.
+#[cfg(feature = "net")]
+fn listing(socket: std::path::PathBuf) -> tapdeck_host::registry::Listing {
+    tapdeck_host::registry::Listing {
+        id: "1-1".into(),
+        name: None,
+        pid: std::process::id(),
+        socket,
+        buses: Vec::new(),
+        command: Vec::new(),
+        cwd: "/".into(),
+        started: WallTime::ZERO,
+        detached: true,
+        recording: None,
+        human_token: SECRET.into(),
+    }
+}
+
+#[cfg(feature = "net")]
+fn server(
+    runner: OneSession,
+    tokens: tapdeck_serve::tokens::Tokens,
+) -> std::sync::Arc<tapdeck_serve::net::Server> {
+    use tapdeck_serve::net::{Limits, Server};
+    Server::new(runner, Limits::default(), tokens)
 }
 
 #[cfg(feature = "net")]
@@ -435,11 +510,12 @@ fn a_server_keeps_to_the_table() {
 
     let folder = private_folder();
     let (tokens, made) = tokens(folder.path().join("tokens.json"));
-    let server = server(tokens);
+    let server = server(OneSession(None), tokens);
     let strangers = made.into_iter().map(|(secret, authority)| (Peer::Stranger, Some(secret), authority));
-    let owner = (Peer::Owner, None, Authority::owner());
-    let nobody = (Peer::Stranger, None, Authority::none());
-    for (peer, token, authority) in strangers.chain([owner, nobody]) {
+    let owners = credentials().into_iter().filter(|c| matches!(c.shows, Shows::Process));
+    let owners = owners.map(|owner| (Peer::Owner, None, owner.authority));
+    let without = (Peer::Stranger, None, Authority::none());
+    for (peer, token, authority) in strangers.chain(owners).chain([without]) {
         for (what, need) in SERVER {
             let backend = if need == Need::Open { "local" } else { "attach" };
             let request = json!({"backend": backend, "cmd": ["true"], "tty": null, "token": token});
@@ -460,43 +536,55 @@ fn a_server_keeps_to_the_table() {
     }
 }
 
+/// A client that attaches through a server has at the session what its credential grants.
+#[cfg(feature = "net")]
+#[test]
+fn attaching_through_a_server_keeps_to_the_table() {
+    use tapdeck_serve::net::{Peer, serve_stream};
+    use tapdeck_serve::tokens::Tokens;
+
+    let folder = private_folder();
+    let path = folder.path().join("tokens.json");
+    let (_, made) = tokens(path.clone());
+    let strangers = made.into_iter().map(|(secret, authority)| (Peer::Stranger, Some(secret), authority));
+    let owners = credentials().into_iter().filter(|c| matches!(c.shows, Shows::Process));
+    let owners = owners.map(|owner| (Peer::Owner, None, owner.authority));
+    let served = Served::start();
+    let mut keeper = served.keeper();
+    for (peer, token, authority) in strangers.chain(owners) {
+        if authority.check(Need::Watch, false, WallTime::ZERO).is_err() {
+            continue;
+        }
+        let connect = |served: &Served| {
+            let (ours, theirs) = UnixStream::pair().expect("a pair");
+            ours.set_read_timeout(Some(PATIENCE)).expect("a time limit");
+            theirs.set_nonblocking(true).expect("a mode");
+            let runner = OneSession(Some(served.folder.path().join("own")));
+            let server = server(runner, Tokens::at(path.clone()));
+            std::thread::spawn(move || {
+                runtime().block_on(async move {
+                    let (reader, writer) =
+                        tokio::net::UnixStream::from_std(theirs).expect("a stream").into_split();
+                    serve_stream(server, reader, writer, peer).await;
+                });
+            });
+            ours
+        };
+        for read_only in [false, true] {
+            let authority = if read_only { authority.limited_to(Role::Observer) } else { authority };
+            let joins = Joins { door: "a server", connect: &connect, token: token.as_deref(), read_only };
+            served.walk_attached(&mut keeper, &joins, &authority);
+        }
+    }
+}
+
 /// A client that the library's own check admitted leaves when its authority expires.
 #[cfg(feature = "net")]
 #[test]
 fn an_authority_that_expires_ends_the_attachment() {
-    use tapdeck_host::UserSide;
-    use tapdeck_host::registry::Listing;
-    use tapdeck_serve::net::{
-        Client, Limits, Peer, Refusal, RefusalCode, Server, SessionRunner, serve_stream,
-    };
+    use tapdeck_serve::net::{Limits, Peer, Server, serve_stream};
     use tapdeck_serve::tokens::Tokens;
-    use tapdeck_serve::wire::Negotiation;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
-
-    struct OneSession(std::path::PathBuf);
-    impl SessionRunner for OneSession {
-        fn run(&self, _: &Negotiation, _: UserSide, client: &mut Client) {
-            client.over(Err(Refusal::new(RefusalCode::AllocateFailed, "nothing starts here")));
-        }
-
-        fn close(&self) {}
-
-        fn find(&self, _: Option<&str>) -> Result<Listing, Refusal> {
-            Ok(Listing {
-                id: "1-1".into(),
-                name: None,
-                pid: std::process::id(),
-                socket: self.0.clone(),
-                buses: Vec::new(),
-                command: Vec::new(),
-                cwd: "/".into(),
-                started: WallTime::ZERO,
-                detached: true,
-                recording: None,
-                human_token: "human".into(),
-            })
-        }
-    }
 
     let folder = private_folder();
     let socket = folder.path().join("session");
@@ -507,8 +595,12 @@ fn an_authority_that_expires_ends_the_attachment() {
         Some(Authority::of(Role::Human).until(Some(until)))
     };
     let tokens = Tokens::at(folder.path().join("tokens.json"));
-    let server =
-        Server::with_authenticator(OneSession(socket), Limits::default(), tokens, Some(Box::new(check)));
+    let server = Server::with_authenticator(
+        OneSession(Some(socket)),
+        Limits::default(),
+        tokens,
+        Some(Box::new(check)),
+    );
     let answer = runtime().block_on(async move {
         let (mut client, theirs) = tokio::io::duplex(1 << 16);
         let (reader, writer) = tokio::io::split(theirs);
@@ -524,23 +616,151 @@ fn an_authority_that_expires_ends_the_attachment() {
     let (mut stream, _) = session.accept().expect("the session was asked");
     let mut asked = Vec::new();
     stream.read_to_end(&mut asked).expect("the request");
-    assert!(String::from_utf8_lossy(&asked).contains("\"token\":\"human\""), "{asked:?}");
+    assert!(String::from_utf8_lossy(&asked).contains("\"token\":\"secret\""), "{asked:?}");
+}
+
+/// A page for the tokens and links of the table, and one token that is wrong.
+#[cfg(all(feature = "net", feature = "web"))]
+fn page(folder: &Path) -> (tapdeck_serve::web::Site, Vec<(String, Authority)>) {
+    use tapdeck_serve::web::{Site, SiteOptions, StartError};
+
+    let (tokens, mut made) = tokens(folder.join("tokens.json"));
+    let links: Vec<(&str, Authority)> = credentials()
+        .into_iter()
+        .filter_map(|c| if let Shows::Link(link) = c.shows { Some((link, c.authority)) } else { None })
+        .collect();
+    made.extend(links.iter().map(|(link, authority)| ((*link).to_owned(), *authority)));
+    made.push(("wrong".into(), Authority::none()));
+    let check = move |secret: &str| {
+        let link = links.iter().find(|(link, _)| *link == secret).map(|(_, authority)| *authority);
+        link.or_else(|| Some(tokens.find(secret, WallTime::ZERO)?.authority()))
+    };
+    let site = Site::new(
+        SiteOptions::new(check)
+            .hosts(vec!["localhost:1".into()])
+            .start(|_| Err(StartError::Failed("nothing starts here".into()))),
+    );
+    (site, made)
+}
+
+/// Runs a test in a process of its own whose runtime folder is a private one. Returns whether this
+/// is that process.
+#[cfg(all(feature = "net", feature = "web"))]
+#[expect(clippy::disallowed_methods, reason = "a test runs itself, without a terminal")]
+fn has_own_registry(test: &str) -> bool {
+    const MARK: &str = "TAPDECK_TEST_HAS_OWN_REGISTRY";
+    if std::env::var_os(MARK).is_some() {
+        return true;
+    }
+    let folder = private_folder();
+    let mut again = std::process::Command::new(std::env::current_exe().expect("a path"));
+    again.args(["--exact", test, "--nocapture"]).env("XDG_RUNTIME_DIR", folder.path()).env(MARK, "1");
+    let ran = again.output().expect("it runs");
+    assert!(
+        ran.status.success(),
+        "{}{}",
+        String::from_utf8_lossy(&ran.stdout),
+        String::from_utf8_lossy(&ran.stderr)
+    );
+    false
+}
+
+/// Connects to a session through the page. Lines written to the stream are its messages.
+#[cfg(all(feature = "net", feature = "web"))]
+fn through_the_page(site: &tapdeck_serve::web::Site, id: &str, token: &str) -> Client {
+    use futures_util::{SinkExt, StreamExt};
+    use tokio::io::{AsyncBufReadExt, AsyncWriteExt};
+    use tokio_tungstenite::tungstenite::{Message, client::IntoClientRequest};
+
+    let (ours, theirs) = UnixStream::pair().expect("a pair");
+    ours.set_read_timeout(Some(PATIENCE)).expect("a time limit");
+    theirs.set_nonblocking(true).expect("a mode");
+    let mut request = format!("ws://localhost:1/ws/session/{id}").into_client_request().expect("a request");
+    request.headers_mut().insert("Authorization", format!("Bearer {token}").parse().expect("a header"));
+    let site = site.clone();
+    std::thread::spawn(move || {
+        runtime().block_on(async move {
+            let (client, server) = tokio::io::duplex(1 << 16);
+            tokio::spawn(async move { tapdeck_serve::web::serve_stream(&site, server).await });
+            let (mut socket, _) = tokio_tungstenite::client_async(request, client).await.expect("admitted");
+            let (reader, mut writer) =
+                tokio::net::UnixStream::from_std(theirs).expect("a stream").into_split();
+            let mut lines = tokio::io::BufReader::new(reader).lines();
+            loop {
+                tokio::select! {
+                    line = lines.next_line() => match line {
+                        Ok(Some(line)) => socket.send(Message::text(line)).await.expect("sent"),
+                        _ => return,
+                    },
+                    message = socket.next() => match message {
+                        Some(Ok(Message::Text(text))) => {
+                            if writer.write_all(format!("{text}\n").as_bytes()).await.is_err() {
+                                return;
+                            }
+                        }
+                        Some(Ok(Message::Close(why))) => panic!("closed: {why:?}"),
+                        Some(Ok(_)) => {}
+                        _ => return,
+                    },
+                }
+            }
+        });
+    });
+    Client(BufReader::new(ours))
+}
+
+#[cfg(all(feature = "net", feature = "web"))]
+#[test]
+fn the_bus_over_the_page_keeps_to_the_table() {
+    use tapdeck_host::registry::{self, Registered};
+
+    if !has_own_registry("the_bus_over_the_page_keeps_to_the_table") {
+        return;
+    }
+    let folder = private_folder();
+    let (site, made) = page(folder.path());
+    let served = Served::start();
+    let mut keeper = served.keeper();
+    let listing = listing(served.folder.path().join("own"));
+    // A session of this list is reached at a path that follows from its id.
+    let place = registry::folder().expect("a folder");
+    registry::private_folder(&place).expect("private");
+    let socket = registry::socket_path(&place, &listing.id);
+    std::os::unix::fs::symlink(&listing.socket, socket).expect("a link");
+    let _registered = Registered::new(&place, &listing).expect("registered");
+    let verbs = tapdeck_proto::bus::VERBS.iter().filter(|verb| verb.page);
+    let verbs: Vec<&str> = verbs.map(|verb| verb.verb).collect();
+    for (token, authority) in made {
+        if authority.check(Need::Watch, false, WallTime::ZERO).is_err() {
+            continue;
+        }
+        for (verb, payload, need) in bus().into_iter().filter(|(verb, ..)| verbs.contains(verb)) {
+            for holds in [false, true] {
+                if holds && !authority.grants(Right::Drive) {
+                    continue;
+                }
+                assert!(keeper.ask("TAKE").starts_with("OK"));
+                let mut client = through_the_page(&site, &listing.id, &token);
+                if holds {
+                    assert!(keeper.ask("RELEASE").starts_with("OK"));
+                    assert!(client.ask("TAKE").starts_with("OK"));
+                }
+                let expected = authority.check(need, holds, WallTime::ZERO).is_err();
+                let case = format!("{verb} over the page with {authority:?}, holds the stick: {holds}");
+                assert_eq!(client.is_denied(verb, payload), expected, "{case}");
+            }
+        }
+    }
 }
 
 #[cfg(all(feature = "net", feature = "web"))]
 #[test]
 fn the_page_keeps_to_the_table() {
-    use tapdeck_serve::web::{Site, SiteOptions, StartError, serve_stream};
+    use tapdeck_serve::web::serve_stream;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     let folder = private_folder();
-    let (tokens, mut made) = tokens(folder.path().join("tokens.json"));
-    made.push(("wrong".into(), Authority::none()));
-    let site = Site::new(
-        SiteOptions::new(move |secret: &str| Some(tokens.find(secret, WallTime::ZERO)?.authority()))
-            .hosts(vec!["localhost:1".into()])
-            .start(|_| Err(StartError::Failed("nothing starts here".into()))),
-    );
+    let (site, made) = page(folder.path());
     let post = |method: &str, path: &str, token: &str, body: &str| {
         let request = format!(
             "{method} {path} HTTP/1.1\r\nHost: localhost:1\r\nAuthorization: Bearer {token}\r\n\
@@ -566,7 +786,8 @@ fn the_page_keeps_to_the_table() {
         assert_eq!(post("POST", "/login", "wrong", body).0, "403", "{body}");
     }
     // A good token counts only in its field.
-    let (good, _) = &made[1];
+    let may = |authority: &Authority, need| authority.check(need, false, WallTime::ZERO).is_ok();
+    let (good, _) = made.iter().find(|(_, a)| may(a, Need::Watch)).expect("a credential that watches");
     assert_eq!(post("POST", "/login", "wrong", &json!({"token": good}).to_string()).0, "200");
     for body in
         [json!([good]), json!([[good]]), json!(good), json!({"Token": good}), json!([{"token": good}])]
@@ -574,7 +795,8 @@ fn the_page_keeps_to_the_table() {
         assert_eq!(post("POST", "/login", "wrong", &body.to_string()).0, "403", "{body}");
     }
     for body in ["[]", "[\"true\"]", "5", "\"true\""] {
-        let (owner, _) = &made[3];
+        let both = |a: &Authority| may(a, Need::Open) && may(a, Need::Drive);
+        let (owner, _) = made.iter().find(|(_, a)| both(a)).expect("a credential that opens and drives");
         assert_eq!(post("POST", "/sessions", owner, body).0, "400", "{body}");
     }
     for (token, authority) in made {
@@ -657,30 +879,24 @@ async fn granted_by_ssh(options: &str) -> Option<Authority> {
 fn the_ssh_door_keeps_to_the_table() {
     let served = Served::start();
     let mut keeper = served.keeper();
-    let shown = |name: &str| {
-        let all = credentials().into_iter();
-        let found = all.filter(|c| c.door == "ssh door").find(|c| c.shown == name);
-        Some(found.expect("a row of the table").authority)
-    };
-    let (person, observer) = (shown(SSH_KEY), shown(SSH_READ_ONLY));
-    for (options, authority) in [
-        ("", person),
-        ("no-port-forwarding,from=\"127.0.0.1\"", person),
-        ("environment=\"TAPDECK_SESSIONS=work\"", person),
-        ("restrict", observer),
-        ("restrict,pty", observer),
-        ("no-pty", observer),
-        ("environment=\"TAPDECK=read-only\"", observer),
-        ("command=\"true\"", None),
-        ("expiry-time=\"20300101\"", None),
-        ("from=\"10.0.0.1\"", None),
-        ("environment=\"TAPDECK=admin\"", None),
-    ] {
+    let keys = credentials().into_iter().filter_map(|c| match c.shows {
+        Shows::Key(options) => Some(options.iter().map(move |options| (*options, Some(c.authority)))),
+        _ => None,
+    });
+    let rejected = [
+        "command=\"true\"",
+        "expiry-time=\"20300101\"",
+        "from=\"10.0.0.1\"",
+        "environment=\"TAPDECK=admin\"",
+    ];
+    for (options, authority) in keys.flatten().chain(rejected.map(|options| (options, None))) {
         let granted = runtime().block_on(granted_by_ssh(options));
         assert_eq!(granted, authority, "{options:?}");
         let Some(granted) = granted else { continue };
         let read_only = !granted.grants(Right::Drive);
-        served.walk_attached(&mut keeper, &Joins { door: "own", token: Some("secret"), read_only }, &granted);
+        let connect = |served: &Served| served.connect("own");
+        let joins = Joins { door: "own", connect: &connect, token: Some(SECRET), read_only };
+        served.walk_attached(&mut keeper, &joins, &granted);
         assert!(granted.check(Need::Open, false, WallTime::ZERO).is_err(), "the door opens no sessions");
     }
 }

@@ -29,7 +29,19 @@ pub(crate) fn run(stale: Stale) -> Result<()> {
     let root = crate::root()?;
     let mut cargo = Command::new("cargo");
     succeed(cargo.args(["build", "--quiet", "--package", "tapdeck-cli"]).current_dir(&root))?;
-    generate(&root, stale)
+    generate(&root, stale)?;
+    authority(&root, stale)
+}
+
+/// Has the test of authorities write its table, or fail when that is stale.
+fn authority(root: &Path, stale: Stale) -> Result<()> {
+    let mut cargo = Command::new("cargo");
+    cargo.args(["test", "--quiet", "--package", "tapdeck-serve", "--test", "authority"]);
+    cargo.args(["the_documentation_shows_the_table"]).current_dir(root);
+    if stale == Stale::Write {
+        cargo.env("UPDATE_DOCS", "1");
+    }
+    succeed(&mut cargo)
 }
 
 /// Writes the documentation or fails when it is stale. The command must have been built.
