@@ -220,8 +220,8 @@ impl Run {
     }
 
     /// Runs the tests: with nextest, where it is installed, because it runs those of several crates
-    /// side by side. It is not installed here: `cargo test` runs the same tests without another tool
-    /// to compile.
+    /// side by side. It is not installed here: `cargo test` runs the same tests without another
+    /// tool to compile.
     fn tests(&mut self) -> Result<()> {
         if tools::has("cargo-nextest") {
             let args = ["nextest", "run", "--workspace", "--all-features", "--no-fail-fast"];
