@@ -62,7 +62,9 @@ pub(crate) fn start() -> Result<(), String> {
 /// If `TAPDECK_LOG` is not understood, or `TAPDECK_LOG_FILE` cannot be written.
 #[cfg_attr(not(feature = "net"), expect(dead_code, reason = "only `serve` is a server"))]
 pub(crate) fn start_server(format: LogFormat) -> Result<(), String> {
-    let levels = levels()?.unwrap_or_else(|| Targets::new().with_target(OURS, Level::INFO));
+    // What happens in each session is for `TAPDECK_LOG`; a server tells of its clients.
+    let usual = || Targets::new().with_target(OURS, Level::INFO).with_target("tapdeck_host", Level::WARN);
+    let levels = levels()?.unwrap_or_else(usual);
     match file() {
         Some(path) => install(levels, format, open(&path)?),
         None => install(levels, format, || Stderr),
