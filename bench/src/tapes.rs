@@ -102,7 +102,7 @@ impl Tape {
             "model" => self.model()?,
             "replay" => {
                 let replay = Replay::to_end(&mut *self.source()?.open()?, ROWS)?;
-                ensure!(replay.byte_off() == self.bytes, "the replay lost something");
+                ensure!(replay.offset().0 == self.bytes, "the replay lost something");
             }
             "index" => self.index()?,
             "cast" => {

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
+use tapdeck_core::Offset;
 use tapdeck_core::scrub::{Rules, Scrubber};
 use tapdeck_term::{Kind, Scanner, Size, Token};
 
@@ -12,7 +13,7 @@ fn scrub(rules: &Arc<Rules>, size: Size, data: &[u8], step: usize) -> Vec<u8> {
     data.chunks(step).for_each(|piece| scrubber.output(piece));
     scrubber.finish();
     let mut out = data.to_vec();
-    scrubber.output_masks().apply(0, &mut out);
+    scrubber.output_masks().apply(Offset(0), &mut out);
     out
 }
 

@@ -83,7 +83,7 @@ pub(crate) fn answer(door: Option<Door>, handle: Handle) -> Option<Server> {
     let server = Server::start(door?, Limits::default(), move |Snapshot { id, label }| {
         match handle.snapshot(id, &label, DISK_LIMIT) {
             Ok(anchor) => {
-                Response::Success(Taken { id, anchor_byte: anchor.byte, ts_ns: anchor.at.as_nanos() })
+                Response::Success(Taken { id, anchor_byte: anchor.byte.0, ts_ns: anchor.at.as_nanos() })
             }
             Err(e) => Response::Failure(e.to_string()),
         }

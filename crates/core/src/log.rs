@@ -14,7 +14,7 @@ use crate::time::Stamp;
 /// escape it.
 const ENTRY_COST: usize = size_of::<Entry>();
 
-/// Position of an entry in the log, from 0, without gaps.
+/// Position of an entry in the log, from 0, or of a moment in a timeline, from 1; without gaps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Seq(pub u64);
 

@@ -106,7 +106,7 @@ impl Picture {
                 let changes =
                     if text { Changes::default() } else { self.term.feed_at(&bytes, entry.offset.0) };
                 if let Some(detector) = &mut self.detector {
-                    detector.output(&bytes, entry.offset.0, &changes.signals, entry.at);
+                    detector.output(&bytes, entry.offset, &changes.signals, entry.at);
                 }
                 if text {
                     self.text.push((entry.offset.0, bytes));

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tapdeck_core::turns::Notice;
-use tapdeck_core::{Event, Fence, PartyId, Refused, Role, StickError, WallTime, WinSize};
+use tapdeck_core::{Event, Fence, Offset, PartyId, Refused, Role, StickError, WallTime, WinSize};
 
 use crate::glass;
 use crate::shared::Bell;
@@ -98,7 +98,7 @@ const START: Duration = Duration::from_secs(10);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Anchor {
     /// Bytes of output before it.
-    pub byte: u64,
+    pub byte: Offset,
     /// When.
     pub at: WallTime,
 }

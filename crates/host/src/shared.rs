@@ -455,7 +455,7 @@ mod tests {
         log.answer_lost(&lag);
         assert!(matches!(lost.try_recv(), Ok(Err(SnapshotError::Failed(_)))));
         assert!(kept.try_recv().is_err(), "not lost, not yet on disk");
-        let anchor = Anchor { byte: 5000, at: WallTime::from_nanos(1) };
+        let anchor = Anchor { byte: Offset(5000), at: WallTime::from_nanos(1) };
         log.answer(entries.last().expect("the second").seq, Ok(anchor));
         assert_eq!(kept.recv(), Ok(Ok(anchor)));
         let (tx, waiting) = channel();

@@ -4,7 +4,7 @@
 use std::io::Read;
 
 use serde::{Deserialize, Serialize};
-use tapdeck_core::WallTime;
+use tapdeck_core::{Offset, WallTime};
 
 use crate::Result;
 use crate::lines::Lines;
@@ -78,11 +78,11 @@ pub fn instructions_of(sidecar: impl Read) -> Result<Vec<Instruction>> {
 
 /// The snapshot nearest to a line: the one whose anchor is closest to the line's last write, the
 /// newest of several.
-pub fn nearest_snapshot(moments: &[Moment], last_write_byte: u64) -> Option<&Moment> {
+pub fn nearest_snapshot(moments: &[Moment], last_write: Offset) -> Option<&Moment> {
     let snapshots = moments.iter().enumerate().filter(|(_, m)| m.snapshot_id().is_some());
     let (_, nearest) = snapshots.min_by_key(|(i, m)| {
         let newest_first = std::cmp::Reverse((m.wall, m.time, *i));
-        (m.anchor.abs_diff(last_write_byte), newest_first)
+        (m.anchor.abs_diff(last_write.0), newest_first)
     })?;
     Some(nearest)
 }
@@ -108,12 +108,12 @@ mod tests {
     fn the_nearest_snapshot_and_the_newest_of_two() {
         let marker = Moment { kind: MomentKind::Marker, ..snapshot(0, 50, 0) };
         let all = [snapshot(1, 10, 1), snapshot(2, 90, 5), marker, snapshot(3, 90, 4), snapshot(4, 30, 9)];
-        let nearest = |byte| nearest_snapshot(&all, byte).and_then(Moment::snapshot_id);
+        let nearest = |byte| nearest_snapshot(&all, Offset(byte)).and_then(Moment::snapshot_id);
         assert_eq!(nearest(0), Some(1));
         assert_eq!(nearest(50), Some(4), "markers do not count");
         assert_eq!(nearest(20), Some(4), "as far from 1 as from 4, which is newer");
         assert_eq!(nearest(u64::MAX), Some(2), "2 and 3 at one place, 2 newer by its clock");
-        assert_eq!(nearest_snapshot(&[], 5), None);
+        assert_eq!(nearest_snapshot(&[], Offset(5)), None);
     }
 
     #[test]

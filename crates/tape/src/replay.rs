@@ -5,7 +5,7 @@
 use std::io::Read;
 
 use serde::Deserialize;
-use tapdeck_core::{Exit, Time, WallTime};
+use tapdeck_core::{Exit, Offset, Time, WallTime};
 use tapdeck_term::{Settings, Term};
 
 use crate::Result;
@@ -139,8 +139,8 @@ impl Replay {
     }
 
     /// How much the program has written.
-    pub fn byte_off(&self) -> u64 {
-        self.byte_off
+    pub fn offset(&self) -> Offset {
+        Offset(self.byte_off)
     }
 
     /// Time of the last event, since the start.

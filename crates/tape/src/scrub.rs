@@ -6,6 +6,7 @@ use std::collections::HashSet;
 
 use bytes::Bytes;
 use serde_json::{Map, Value};
+use tapdeck_core::Offset;
 use tapdeck_core::scrub::{Report, Scrubber};
 use tapdeck_term::Size;
 
@@ -97,7 +98,7 @@ impl<R: EventReader> EventReader for Scrubbed<R> {
         if let Some(Item::Event(event)) = &mut item {
             match &mut event.kind {
                 Kind::Output(bytes) => {
-                    let at = self.output;
+                    let at = Offset(self.output);
                     self.output += bytes.len() as u64;
                     let masks = self.scrubber.output_masks();
                     if masks.touches(at, bytes.len()) {
@@ -108,7 +109,7 @@ impl<R: EventReader> EventReader for Scrubbed<R> {
                     self.scrubber.inspect(bytes);
                 }
                 Kind::Input(bytes) => {
-                    let at = self.input;
+                    let at = Offset(self.input);
                     self.input += bytes.len() as u64;
                     let masks = self.scrubber.input_masks();
                     if masks.touches(at, bytes.len()) {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use tapdeck_core::turns::{Detector, Limits, Notice, Rules};
-use tapdeck_core::{Exit, Stamp, Time, WallTime};
+use tapdeck_core::{Exit, Offset, Stamp, Time, WallTime};
 use tapdeck_tape::agents::Agents;
 use tapdeck_term::{Settings, Size, Term};
 
@@ -95,7 +95,7 @@ fn replay(golden: &Value, rules: &Arc<Rules>, mut cut: Cut) -> Value {
                     let (piece, more) = rest.split_at(cut.next(rest.len()));
                     detector.advance(&term, at);
                     let changes = term.feed_at(piece, offset);
-                    detector.output(piece, offset, &changes.signals, at);
+                    detector.output(piece, Offset(offset), &changes.signals, at);
                     offset += piece.len() as u64;
                     rest = more;
                 }
@@ -122,7 +122,7 @@ fn replay(golden: &Value, rules: &Arc<Rules>, mut cut: Cut) -> Value {
             }
             Notice::Completed(turn) => {
                 assert_eq!(turn.number, started, "what ends has started");
-                assert!(turn.start.byte <= turn.end.byte && turn.end.byte <= offset);
+                assert!(turn.start.byte <= turn.end.byte && turn.end.byte <= Offset(offset));
                 turns.push(json!({
                     "input": turn.input,
                     "text": turn.text,

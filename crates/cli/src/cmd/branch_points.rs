@@ -5,6 +5,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
+use tapdeck_core::Offset;
 use tapdeck_tape::{Moment, Replay, export};
 
 use crate::ending::{Ending, output_failed, say};
@@ -114,7 +115,7 @@ fn list(path: &Path, input: &InputArgs) -> Result<List> {
     let mut reader = source.open()?;
     let replay = Replay::to_end(&mut *reader, ALL_ROWS).map_err(|e| source.read_error(e))?;
     let damages = replay.notes().len();
-    if damages > 0 && replay.byte_off() == 0 && replay.moments().is_empty() {
+    if damages > 0 && replay.offset() == Offset(0) && replay.moments().is_empty() {
         return Err(Failure::io(format!(
             "{}: nothing in it can be read: see tapdeck verify",
             path.display()

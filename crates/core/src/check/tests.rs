@@ -7,11 +7,12 @@ use tapdeck_term::Size;
 
 use super::*;
 use crate::event::Exit;
+use crate::log::Seq;
 use crate::time::Time;
 
 /// A timeline from moments, at these times.
 fn timeline(end_ms: u64, moments: &[(u64, What)]) -> Timeline {
-    let at = |i: usize, ms| Pos { time: Time::from_millis(ms), seq: i as u64 + 1 };
+    let at = |i: usize, ms| Pos { time: Time::from_millis(ms), seq: Seq(i as u64 + 1) };
     let moments: Vec<_> = moments
         .iter()
         .enumerate()
@@ -304,7 +305,7 @@ fn failures_say_where_and_when() {
         facts: vec![Fact::Equals { text: "name?\nhexlo!".into(), file: None }],
         ..Condition::default()
     };
-    let differs = verdict(Claim::At(Point { anchor: Anchor::End, plus_ms: 0 }, wrong));
+    let differs = verdict(Claim::At(Point::from(Anchor::End), wrong));
     assert_eq!(differs.shots[0].spots, [Spot { row: 1, col: 2, width: 4 }]);
     assert!(differs.texts.is_some());
     let unknown = verdict(Claim::At(Point::mark("nowhere"), contains("x")));

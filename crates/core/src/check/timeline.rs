@@ -9,6 +9,7 @@ use tapdeck_term::Size;
 use super::Json;
 use crate::ParseError;
 use crate::event::Exit;
+use crate::log::Seq;
 use crate::time::Time;
 
 /// A place in a timeline. Order is by time first and by `seq` among moments of the same time, which
@@ -18,18 +19,18 @@ pub struct Pos {
     /// When, in whole milliseconds.
     pub time: Time,
     /// The counter over all streams.
-    pub seq: u64,
+    pub seq: Seq,
 }
 
 impl Pos {
     /// After everything that happened at this time.
     pub(crate) const fn after(time: Time) -> Self {
-        Self { time, seq: u64::MAX }
+        Self { time, seq: Seq(u64::MAX) }
     }
 
     /// Before everything that happened at this time.
     pub const fn before(time: Time) -> Self {
-        Self { time, seq: 0 }
+        Self { time, seq: Seq(0) }
     }
 }
 

@@ -22,10 +22,15 @@ pub enum Anchor {
 /// A point such as `1.5s`, `@end`, `@menu` or `@menu+200ms`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Point {
-    /// Counted from here,
-    pub anchor: Anchor,
-    /// so many milliseconds on.
-    pub plus_ms: i64,
+    anchor: Anchor,
+    /// Milliseconds from there on.
+    plus_ms: i64,
+}
+
+impl From<Anchor> for Point {
+    fn from(anchor: Anchor) -> Self {
+        Self { anchor, plus_ms: 0 }
+    }
 }
 
 impl Point {
@@ -36,7 +41,14 @@ impl Point {
 
     /// A named place.
     pub fn mark(name: &str) -> Self {
-        Self { anchor: Anchor::Mark(name.to_owned()), plus_ms: 0 }
+        Anchor::Mark(name.to_owned()).into()
+    }
+
+    /// The point that is so much later, in whole milliseconds.
+    #[must_use]
+    pub fn plus(mut self, length: Duration) -> Self {
+        self.plus_ms = self.plus_ms.saturating_add(signed_millis(length));
+        self
     }
 
     /// The two places that the point means in a timeline: before and after what happened at that

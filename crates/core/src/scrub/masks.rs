@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use tapdeck_term::Glyph;
 
 use super::rules::MASK;
+use crate::log::Offset;
 
 /// The bytes that take the place of a stretch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,13 +85,13 @@ impl Masks {
     }
 
     /// Whether any of `n` bytes from an offset on is masked.
-    pub fn touches(&self, at: u64, n: usize) -> bool {
+    pub fn touches(&self, Offset(at): Offset, n: usize) -> bool {
         let end = at + n as u64;
         self.patches.range(..end).next_back().is_some_and(|(start, patch)| start + patch.len() > at)
     }
 
     /// Writes the masks over a part of the stream that begins at an offset.
-    pub fn apply(&self, at: u64, bytes: &mut [u8]) {
+    pub fn apply(&self, Offset(at): Offset, bytes: &mut [u8]) {
         let end = at + bytes.len() as u64;
         let first = self.patches.range(..=at).next_back().map_or(at, |(start, _)| *start);
         for (start, patch) in self.patches.range(first..end) {
@@ -156,16 +157,16 @@ mod tests {
         masks.stars(5, 1);
         masks.bytes_at(8, "×".as_bytes());
         let mut whole = *b"0123456789ab";
-        masks.apply(0, &mut whole);
+        masks.apply(Offset(0), &mut whole);
         assert_eq!(&whole, "012***67×ab".as_bytes());
         for cut in 0..=whole.len() {
             let mut parts = *b"0123456789ab";
             let (a, b) = parts.split_at_mut(cut);
-            masks.apply(0, a);
-            masks.apply(cut as u64, b);
+            masks.apply(Offset(0), a);
+            masks.apply(Offset(cut as u64), b);
             assert_eq!(parts, whole, "cut at {cut}");
         }
-        assert!(masks.touches(5, 1) && !masks.touches(6, 2) && masks.touches(0, 9));
+        assert!(masks.touches(Offset(5), 1) && !masks.touches(Offset(6), 2) && masks.touches(Offset(0), 9));
         masks.forget_before(6);
         assert!(!masks.covers(5) && masks.covers(9));
     }

@@ -8,6 +8,7 @@ use super::eye::Eye;
 use super::report::Stream;
 use super::rules::MASK;
 use crate::base64;
+use crate::log::Offset;
 
 impl Eye {
     pub(super) fn judge_payload(&mut self, kind: Kind, data: &[u8], at: u64) {
@@ -69,7 +70,7 @@ impl Eye {
             from += line.len();
         }
         let again = base64::encode(&masked);
-        if masked != plain && again.len() == packed.len() && !self.output.touches(at, data.len()) {
+        if masked != plain && again.len() == packed.len() && !self.output.touches(Offset(at), data.len()) {
             self.output.bytes_at(at + start as u64, again.as_bytes());
         }
         true
@@ -100,7 +101,7 @@ impl Eye {
         for f in &found {
             let mut length = 0;
             for (byte, (place, n)) in bytes[f.range.clone()].iter().zip(&places[f.range.clone()]) {
-                let free = !self.output.touches(*place, usize::from(*n)) && *byte != MASK as u8;
+                let free = !self.output.touches(Offset(*place), usize::from(*n)) && *byte != MASK as u8;
                 let kept = self.rules.keep(f.rule).as_bytes().contains(byte) || *byte == b' ';
                 if !free || kept {
                     continue;

@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use tapdeck_term::{Scanner, Settings, Size, Term, Token};
 
 use super::*;
+use crate::log::Offset;
 
 fn rules(packs: &[&str], secrets: &[&str]) -> Arc<Rules> {
     let secret = |v: &&str| Secret { name: format!("literal:{v:.3}"), value: (*v).to_owned() };
@@ -92,7 +93,7 @@ fn scrub(rules: &Arc<Rules>, size: Size, bytes: &[u8], piece: usize) -> (Vec<u8>
         scrubber.finish();
     }
     let mut out = bytes.to_vec();
-    scrubber.output_masks().apply(0, &mut out);
+    scrubber.output_masks().apply(Offset(0), &mut out);
     scrubber.inspect(&out);
     (out, scrubber.report())
 }
@@ -234,7 +235,7 @@ fn what_was_typed() {
             input.as_bytes().chunks(piece).for_each(|p| scrubber.input(p));
             scrubber.finish();
             let mut out = input.clone().into_bytes();
-            scrubber.input_masks().apply(0, &mut out);
+            scrubber.input_masks().apply(Offset(0), &mut out);
             let text = String::from_utf8_lossy(&out);
             assert!(!text.contains(&gone), "{text:?}");
             assert_eq!(sequences(&out), sequences(input.as_bytes()));

@@ -8,6 +8,7 @@ use tapdeck_term::Term;
 use super::detector::{At, Detector, Marked, Phase, Run};
 use super::page;
 use super::{Evidence, Notice, OutputPoint};
+use crate::log::Offset;
 use crate::time::Stamp;
 
 /// A command that was over, and the next one begun, before the screen was judged.
@@ -33,7 +34,7 @@ impl Detector {
         let Phase::Running(run) = &self.phase else { return };
         if let (Some(output), Some(end), Some(input)) = (self.output_mark, self.end_mark, before)
             && input.mark == tapdeck_term::Mark::Input
-            && output >= run.submitted.byte
+            && output >= run.submitted.byte.0
             && end.offset > output
             && input.offset > end.offset
             && self.laps.len() < LAPS
@@ -49,7 +50,7 @@ impl Detector {
                 self.laps.clear();
                 return;
             };
-            let (base, length) = (run.submitted.byte, run.bytes.len());
+            let (base, length) = (run.submitted.byte.0, run.bytes.len());
             let upto =
                 |offset: u64| usize::try_from(offset.saturating_sub(base)).unwrap_or(usize::MAX).min(length);
             let bytes = run.bytes[upto(lap.input.offset)..].to_vec();
@@ -75,7 +76,7 @@ impl Detector {
                 self.tell(Notice::Nothing { submitted: run.submitted.byte });
                 continue;
             }
-            let end = OutputPoint { byte: lap.output + raw.len() as u64, at: lap.at };
+            let end = OutputPoint { byte: Offset(lap.output + raw.len() as u64), at: lap.at };
             self.finish(term, &run, lap.output, end, raw, &written, Evidence::Mark);
         }
     }
@@ -99,7 +100,7 @@ fn next_run(term: &Term, run: &mut Run, lap: Lap, bytes: Vec<u8>) -> Run {
             sign: Some(lap.input.offset),
             right: String::new(),
         },
-        submitted: OutputPoint { byte: lap.input.offset, at: lap.at },
+        submitted: OutputPoint { byte: Offset(lap.input.offset), at: lap.at },
         entered: lap.at,
         asked_from: lap.input.offset,
         bytes,

@@ -10,6 +10,7 @@ use super::detector::{ABOVE, At, Detector, Phase, Run};
 use super::input::Typing;
 use super::page::{self, Written};
 use super::{Evidence, Notice, OutputPoint, Turn};
+use crate::log::Offset;
 use crate::time::Stamp;
 
 impl Detector {
@@ -59,7 +60,7 @@ impl Detector {
             self.tell(Notice::Nothing { submitted: run.submitted.byte });
             return;
         }
-        let end = OutputPoint { byte: from + raw.len() as u64, at: now };
+        let end = OutputPoint { byte: Offset(from + raw.len() as u64), at: now };
         self.finish(term, &run, from, end, raw, &written, at.evidence);
     }
 
@@ -81,7 +82,7 @@ impl Detector {
         }
         self.tell(Notice::Completed(Arc::new(Turn {
             number,
-            start: OutputPoint { byte: from, at: run.submitted.at },
+            start: OutputPoint { byte: Offset(from), at: run.submitted.at },
             end,
             input: input_text(term, run, self.told(run)),
             raw,
@@ -100,7 +101,7 @@ impl Detector {
 
     /// The answer as it was written.
     fn raw(&self, run: &Run, from: u64, at: &At, rows_above: u64) -> Bytes {
-        let base = run.submitted.byte;
+        let base = run.submitted.byte.0;
         let place = |offset: u64| usize::try_from(offset.saturating_sub(base)).unwrap_or(usize::MAX);
         let start = place(from).min(run.bytes.len());
         if run.cut {
@@ -137,7 +138,7 @@ impl Detector {
 
     /// The byte at which the shell last began to show whether the output had a line end.
     fn eol_mark(&self, run: &Run, from: u64) -> Option<u64> {
-        let start = usize::try_from(from.saturating_sub(run.submitted.byte)).unwrap_or(usize::MAX);
+        let start = usize::try_from(from.saturating_sub(run.submitted.byte.0)).unwrap_or(usize::MAX);
         let bytes = run.bytes.get(start..)?;
         let found =
             self.rules.eol_marks.iter().filter_map(|mark| memchr::memmem::rfind(bytes, mark)).max()?;
@@ -193,7 +194,7 @@ impl Detector {
         self.typing = Typing::default();
         let Phase::Running(mut run) = std::mem::replace(&mut self.phase, Phase::Ready(at)) else { return };
         self.answered += 1;
-        let from = run.submitted.byte;
+        let from = run.submitted.byte.0;
         // The answer stands above the program's own frame.
         let rows = term.size().rows;
         let fits = |re: Option<&regex::Regex>, y: u16| {
@@ -248,11 +249,11 @@ impl Detector {
         // it.
         let asked = run.worked || !run.typed.trim().is_empty();
         if (written.lines.is_empty() || !asked) && !run.interrupted {
-            self.tell(Notice::Nothing { submitted: from });
+            self.tell(Notice::Nothing { submitted: Offset(from) });
             return;
         }
         let raw = Bytes::copy_from_slice(&run.bytes);
-        let end = OutputPoint { byte: from + raw.len() as u64, at: now };
+        let end = OutputPoint { byte: Offset(from + raw.len() as u64), at: now };
         let evidence = self.judgement.evidence;
         self.finish(term, &run, from, end, raw, &written, evidence);
     }
@@ -310,7 +311,7 @@ fn echo_rows(lines: &[String], at: Option<usize>, asked: &str) -> usize {
 
 /// The byte behind so many lines.
 fn behind_lines(run: &Run, from: u64, lines: usize) -> u64 {
-    let base = run.submitted.byte;
+    let base = run.submitted.byte.0;
     let mut at = usize::try_from(from.saturating_sub(base)).unwrap_or(usize::MAX).min(run.bytes.len());
     for _ in 0..lines {
         at += memchr::memchr(b'\n', &run.bytes[at..]).map_or(0, |i| i + 1);

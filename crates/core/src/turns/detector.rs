@@ -12,6 +12,7 @@ use super::page::{self, Look};
 use super::rules::Rules;
 use super::{AgentState, Evidence, Judgement, Notice, OutputPoint};
 use crate::event::Exit;
+use crate::log::Offset;
 use crate::time::{Stamp, Time};
 
 /// While output flows, the screen is judged this often.
@@ -216,7 +217,7 @@ impl Detector {
                 // The nested program is not at a line editor because the outer one was: it is known
                 // at once, while the last output may still be on its way.
                 if let Phase::Running(run) = &self.phase
-                    && self.editor_on.is_some_and(|(.., offset)| offset < run.submitted.byte)
+                    && self.editor_on.is_some_and(|(.., offset)| offset < run.submitted.byte.0)
                 {
                     self.editor_on = None;
                 }
@@ -405,7 +406,7 @@ impl Detector {
     }
 
     /// The program wrote; the model has seen it already and gave these signals.
-    pub fn output(&mut self, bytes: &[u8], offset: u64, signals: &[Signal], at: Stamp) {
+    pub fn output(&mut self, bytes: &[u8], Offset(offset): Offset, signals: &[Signal], at: Stamp) {
         self.last = at;
         self.unseen = true;
         self.offset = offset + bytes.len() as u64;
@@ -503,7 +504,7 @@ impl Detector {
             Phase::Ready(prompt) => {
                 let run = Run {
                     at: prompt.clone(),
-                    submitted: OutputPoint { byte: self.offset, at },
+                    submitted: OutputPoint { byte: Offset(self.offset), at },
                     entered: at,
                     asked_from: self.offset,
                     bytes: Vec::new(),

@@ -27,6 +27,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use crate::log::Offset;
 use crate::time::Stamp;
 
 pub use detector::{Detector, Limits};
@@ -163,7 +164,7 @@ impl Judgement {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct OutputPoint {
     /// Bytes of output before it.
-    pub byte: u64,
+    pub byte: Offset,
     /// When.
     pub at: Stamp,
 }
@@ -209,7 +210,7 @@ pub enum Notice {
     /// What was submitted at this byte is over, and has printed nothing.
     Nothing {
         /// Bytes of output when it was submitted.
-        submitted: u64,
+        submitted: Offset,
     },
     /// The state changed.
     State(Judgement),

@@ -8,6 +8,7 @@ use tapdeck_term::{Mark, Term};
 use super::detector::{ABOVE, At, Detector, EDITOR_WAIT, Marked, Phase, Run};
 use super::page;
 use super::{Evidence, Notice, OutputPoint};
+use crate::log::Offset;
 use crate::time::Stamp;
 
 /// The line in front of the cursor.
@@ -112,7 +113,7 @@ impl Detector {
     /// The byte at which the running turn was submitted; 0 when none runs.
     fn submitted_byte(&self) -> u64 {
         match &self.phase {
-            Phase::Running(run) => run.submitted.byte,
+            Phase::Running(run) => run.submitted.byte.0,
             _ => 0,
         }
     }
@@ -178,7 +179,7 @@ impl Detector {
             Phase::Start => {
                 if let Some(at) = prompt {
                     self.above = page::above(term, at.row, ABOVE);
-                    self.tell(Notice::Ready(OutputPoint { byte: self.offset, at: now }));
+                    self.tell(Notice::Ready(OutputPoint { byte: Offset(self.offset), at: now }));
                     self.phase = Phase::Ready(at);
                 }
             }
@@ -263,10 +264,10 @@ impl Detector {
 
     /// The byte at which the answer begins: behind the echo of what was asked.
     pub(super) fn content_from(&self, run: &Run) -> Option<u64> {
-        if let Some(mark) = self.output_mark.filter(|o| *o >= run.submitted.byte) {
+        if let Some(mark) = self.output_mark.filter(|o| *o >= run.submitted.byte.0) {
             return Some(mark + 1);
         }
-        let base = run.submitted.byte;
+        let base = run.submitted.byte.0;
         let skip = usize::try_from(run.asked_from - base).unwrap_or(usize::MAX);
         let bytes = run.bytes.get(skip..)?;
         let line_end = memchr::memchr(b'\n', bytes);

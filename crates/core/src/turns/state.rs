@@ -9,6 +9,7 @@ use super::detector::{At, Detector, Phase, Run};
 use super::judge::Screen;
 use super::page::{self, squeezed};
 use super::{AgentState, Evidence, Judgement, Notice, OutputPoint};
+use crate::log::Offset;
 use crate::time::Stamp;
 
 /// How much of a question is looked for, and how many rows above the program's frame it is looked
@@ -119,7 +120,7 @@ impl Detector {
         let stood = now.mono.since(self.judgement.since.mono) >= self.rules.settle;
         match &self.phase {
             Phase::Start if state == AgentState::Idle && stood => {
-                self.tell(Notice::Ready(OutputPoint { byte: self.offset, at: now }));
+                self.tell(Notice::Ready(OutputPoint { byte: Offset(self.offset), at: now }));
                 self.phase = Phase::Ready(self.nowhere(term));
             }
             Phase::Running(run) => match state {

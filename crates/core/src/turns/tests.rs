@@ -39,7 +39,7 @@ impl Bench {
     fn out(&mut self, ms: u64, bytes: &[u8]) {
         self.detector.advance(&self.term, at(ms));
         let changes = self.term.feed(bytes);
-        self.detector.output(bytes, self.offset, &changes.signals, at(ms));
+        self.detector.output(bytes, Offset(self.offset), &changes.signals, at(ms));
         self.offset += bytes.len() as u64;
     }
 
@@ -490,7 +490,7 @@ proptest! {
         for notice in whole {
             if let Notice::Completed(turn) = notice {
                 prop_assert_eq!(turn.number, last + 1);
-                prop_assert!(turn.start.byte <= turn.end.byte && turn.end.byte <= offset);
+                prop_assert!(turn.start.byte <= turn.end.byte && turn.end.byte <= Offset(offset));
                 last = turn.number;
             }
         }

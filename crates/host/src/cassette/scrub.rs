@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::json;
-use tapdeck_core::Time;
 use tapdeck_core::scrub::{PACKS, Report, Rule, RuleError, Rules, Scrubber, Secret};
+use tapdeck_core::{Offset, Time};
 use tapdeck_tape::JsonValue;
 use tapdeck_tape::cassette::{
     Cassette, CassetteEvent, Closing, EventKind, Files, Recording, Refusal, RuleHits, ScrubReport,
@@ -83,9 +83,9 @@ pub fn scrub(
         .discovery(cassette.discovery.clone());
     let mut scrubber = study(cassette, &closing, Scrubber::new(rules, size));
     let mut masked = cassette.raw().to_vec();
-    scrubber.output_masks().apply(0, &mut masked);
+    scrubber.output_masks().apply(Offset(0), &mut masked);
     scrubber.inspect(&masked);
-    let mut recording = Recording::new(terminal.initial_size(), cassette.manifest.timing.resolution_ms);
+    let mut recording = Recording::new(terminal.initial_size(), cassette.manifest.timing.resolution());
     let mut typed = 0;
     for event in &cassette.events {
         copy(event, &masked, &mut typed, &mut scrubber, &mut recording);
@@ -189,7 +189,7 @@ fn copy(
         }
         EventKind::Input(input) => {
             let mut bytes = input.bytes.to_vec();
-            scrubber.input_masks().apply(*typed, &mut bytes);
+            scrubber.input_masks().apply(Offset(*typed), &mut bytes);
             *typed += bytes.len() as u64;
             let mut copy = input.clone();
             if bytes != input.bytes[..] {

@@ -64,11 +64,10 @@ impl CassetteRecorder {
     ) -> io::Result<Self> {
         let reader = TapReader::from_start(&log, clock);
         let size = size.or_default();
-        let resolution_ms = u64::try_from(resolution.as_millis()).unwrap_or(u64::MAX);
         let work = Work {
             folder,
             rules,
-            recording: Recording::new(size.size(), resolution_ms),
+            recording: Recording::new(size.size(), resolution),
             size,
             exit: None,
             signals: Vec::new(),

@@ -113,9 +113,9 @@ impl Held {
         match &mut entry.event {
             Event::Output { bytes, .. } => {
                 self.weight -= bytes.len();
-                if self.scrubber.output_masks().touches(entry.offset.0, bytes.len()) {
+                if self.scrubber.output_masks().touches(entry.offset, bytes.len()) {
                     let mut masked = bytes.to_vec();
-                    self.scrubber.output_masks().apply(entry.offset.0, &mut masked);
+                    self.scrubber.output_masks().apply(entry.offset, &mut masked);
                     *bytes = masked.into();
                 }
                 self.output = entry.offset + bytes.len();
@@ -123,9 +123,9 @@ impl Held {
             }
             Event::Input { bytes, .. } if self.with_input => {
                 self.weight -= bytes.len();
-                if self.scrubber.input_masks().touches(self.input, bytes.len()) {
+                if self.scrubber.input_masks().touches(Offset(self.input), bytes.len()) {
                     let mut masked = bytes.to_vec();
-                    self.scrubber.input_masks().apply(self.input, &mut masked);
+                    self.scrubber.input_masks().apply(Offset(self.input), &mut masked);
                     *bytes = masked.into();
                 }
                 self.input += bytes.len() as u64;

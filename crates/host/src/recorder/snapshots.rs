@@ -48,7 +48,7 @@ impl Snapshots {
             "ts_ns": anchor.at.as_nanos(),
             "label": label,
             "kind": "ipc",
-            "anchor_byte": anchor.byte,
+            "anchor_byte": anchor.byte.0,
         });
         self.lines.extend_from_slice(line.to_string().as_bytes());
         self.lines.push(b'\n');

@@ -62,7 +62,7 @@ fn anchors_and_times_go_forward() {
     session(Some(&path), |handle| {
         let me = handle.join("me", Role::Bot).expect("it runs");
         handle.take(me).expect("it runs").expect("free");
-        let mut last = Anchor { byte: 0, at: WallTime::ZERO };
+        let mut last = Anchor { byte: tapdeck_core::Offset(0), at: WallTime::ZERO };
         for id in 0..20 {
             let anchor = handle.snapshot(id, "label", PATIENCE).expect("recorded");
             assert!(anchor.byte >= last.byte && anchor.at > last.at, "{last:?} then {anchor:?}");

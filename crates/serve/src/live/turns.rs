@@ -138,8 +138,8 @@ fn whole(session: &str, turn: &Turn, raw: bool) -> bus::Turn {
     let detail = bus::TurnDetail {
         text: turn.text.clone(),
         input: turn.input.clone(),
-        start_byte: turn.start.byte,
-        end_byte: turn.end.byte,
+        start_byte: turn.start.byte.0,
+        end_byte: turn.end.byte.0,
         start_ns: turn.start.at.wall.as_nanos(),
         end_ns: turn.end.at.wall.as_nanos(),
         evidence: turn.evidence.name().to_owned(),
@@ -192,9 +192,9 @@ impl Hub {
         for notice in self.session.take_notices() {
             self.session.access.driver().found(&notice);
             match &notice {
-                Notice::Ready(place) => self.announce(bus::Event::Ready { seq: place.byte }),
+                Notice::Ready(place) => self.announce(bus::Event::Ready { seq: place.byte.0 }),
                 Notice::Completed(turn) => self.turn_ended(turn),
-                Notice::Nothing { submitted } => self.answer_captures(*submitted, "", false, false),
+                Notice::Nothing { submitted } => self.answer_captures(submitted.0, "", false, false),
                 Notice::State(judgement) => self.state_changed(judgement),
                 _ => {}
             }
@@ -219,7 +219,7 @@ impl Hub {
     fn turn_ended(&mut self, turn: &Arc<Turn>) {
         self.session.turns.keep(turn);
         self.announce(bus::Event::Turn(brief(&self.session.about.id, turn)));
-        self.answer_captures(turn.start.byte, &turn.text, turn.truncated, turn.interrupted);
+        self.answer_captures(turn.start.byte.0, &turn.text, turn.truncated, turn.interrupted);
     }
 
     /// Answers the clients whose command has just ended, at this byte or before.

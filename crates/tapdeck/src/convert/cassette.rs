@@ -1,6 +1,7 @@
 //! A recording of any format as a cassette, and a cassette as a folder or as one archive.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use tapdeck_core::WallTime;
 use tapdeck_host::Clock;
@@ -32,7 +33,8 @@ impl Packing {
         let closing = converted(reader.header(), Clock::start().wall_start()).map_err(io)?;
         let mut folder = CassetteFolder::create(to, overwrite)?;
         // The finest resolution of a cassette keeps as much of the recording's times as possible.
-        let mut recording = Recording::new(reader.header().size.unwrap_or_default(), 1);
+        let mut recording =
+            Recording::new(reader.header().size.unwrap_or_default(), Duration::from_millis(1));
         let mut taken = Taken::default();
         let failed = |source| ConvertError::Read { path: PathBuf::new(), source };
         while let Some(item) = reader.next_item().map_err(failed)? {

@@ -6,7 +6,7 @@ use std::vec::Drain;
 
 use bytes::Bytes;
 use tapdeck_core::check::{Cause, End, Input, Moment, Pos, Screen, Timeline, What, signal_name};
-use tapdeck_core::{Author, Entry, Event, Exit, Lag, Stamp, Time};
+use tapdeck_core::{Author, Entry, Event, Exit, Lag, Seq, Stamp, Time};
 use tapdeck_host::Tap;
 use tapdeck_term::Size;
 
@@ -101,7 +101,7 @@ impl Collector {
     ) -> Timeline {
         let end_at = self.ended.unwrap_or(now);
         let whole = |at: Time| Time::from_millis(at.as_millis());
-        let pos = |i: usize, at: Time| Pos { time: whole(at.min(end_at)), seq: i as u64 + 1 };
+        let pos = |i: usize, at: Time| Pos { time: whole(at.min(end_at)), seq: Seq(i as u64 + 1) };
         let moments: Vec<Moment> = std::mem::take(&mut self.moments)
             .into_iter()
             .enumerate()

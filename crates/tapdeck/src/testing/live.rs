@@ -8,6 +8,7 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use tapdeck_core::check::{Claim, Timeline, Trace};
 use tapdeck_host::Clock;
@@ -30,7 +31,7 @@ const ALLOWED: [&str; 1] = ["PATH"];
 const GIVEN: [(&str, &str); 3] = [("TERM", "xterm-256color"), ("LANG", "C.UTF-8"), ("TZ", "UTC")];
 
 /// How exact the times of a recorded scenario are.
-const RESOLUTION_MS: u64 = 10;
+const RESOLUTION: Duration = Duration::from_millis(10);
 
 pub(super) fn run(loaded: &Loaded, place: Option<&Place>, halt: &Halt) -> Ran {
     let mut ran = Ran::default();
@@ -252,7 +253,7 @@ fn take(session: &mut Session, step: &Step) -> TestResult {
             session.cancel();
             Ok(())
         }
-        other => Err(super::TestError::new(format!("the step {other:?} is not known here"))),
+        other => Err(super::TestError::new(format!("the step \"{}\" is not known here", describe(other)))),
     }
 }
 
@@ -268,7 +269,13 @@ fn describe(action: &Action) -> String {
         }
         Action::Type(text) => format!("type: {text:?}"),
         Action::Paste(text) => format!("paste: {text:?}"),
-        other => format!("{other:?}"),
+        Action::Bytes(bytes) => format!("bytes: {}", bytes.escape_ascii()),
+        Action::Focus(gained) => format!("focus: {gained}"),
+        Action::Resize(size) => format!("resize: {size}"),
+        Action::Signal(name) => format!("signal: {name}"),
+        Action::Snapshot(name) => format!("snapshot: {name}"),
+        Action::Cancel => "cancel".to_owned(),
+        _ => "a step of a later version".to_owned(),
     }
 }
 
@@ -313,10 +320,10 @@ fn make(loaded: &Loaded, timeline: &Timeline, ran: &Ran) -> Result<Made, Fault> 
     let closing = closing(loaded, ran.place.as_deref()).map_err(wrong)?;
     // A play is as exact as it is written, and holds nothing that its author did not write.
     let Some(folder) = &ran.folder else {
-        let files = scenario::record(timeline, 1, closing).map_err(wrong)?;
+        let files = scenario::record(timeline, Duration::from_millis(1), closing).map_err(wrong)?;
         return Ok(Made { files, unscrubbed: None });
     };
-    let files = scenario::record(timeline, RESOLUTION_MS, closing).map_err(wrong)?;
+    let files = scenario::record(timeline, RESOLUTION, closing).map_err(wrong)?;
     let cassette = Cassette::from_files(&files).map_err(wrong)?;
     let own = &loaded.scenario.scrub;
     let rules = scrub_rules(&[], own, &[("work folder", folder)], std::iter::empty()).map_err(wrong)?;

@@ -199,6 +199,8 @@ mod tests {
     use super::super::Files;
     use super::super::tests::closing;
     use super::*;
+    use std::time::Duration;
+
     use crate::testing::{read_all, sample_events};
 
     #[test]
@@ -224,7 +226,7 @@ mod tests {
     fn make(header: &Header, events: &[Event]) -> Files {
         let mut closing = closing();
         from_header(&mut closing, header);
-        let mut recording = Recording::new(header.size.unwrap_or_default(), 1);
+        let mut recording = Recording::new(header.size.unwrap_or_default(), Duration::from_millis(1));
         let mut taken = Taken::default();
         for event in events {
             taken.event(&mut recording, event.clone());

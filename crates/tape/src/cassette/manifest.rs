@@ -2,6 +2,7 @@
 //! are the file's own types; keys that this version does not know are kept.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -190,6 +191,13 @@ pub struct Timing {
     /// `realtime`, `scaled` or `collapsed`.
     #[serde(default)]
     pub replay_default: Option<String>,
+}
+
+impl Timing {
+    /// Times are whole multiples of this.
+    pub fn resolution(&self) -> Duration {
+        Duration::from_millis(self.resolution_ms)
+    }
 }
 
 impl Default for Timing {

@@ -3,6 +3,7 @@
 //! it wrong.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use bytes::Bytes;
 use serde::Serialize;
@@ -110,9 +111,11 @@ fn at_least_one(size: Size) -> Size {
 }
 
 impl Recording {
-    /// Begins with a terminal of this size. Times will be multiples of `resolution_ms`.
-    pub fn new(size: Size, resolution_ms: u64) -> Self {
+    /// Begins with a terminal of this size. Times will be multiples of `resolution`, which is taken
+    /// in whole milliseconds, at least one.
+    pub fn new(size: Size, resolution: Duration) -> Self {
         let size = at_least_one(size);
+        let resolution_ms = u64::try_from(resolution.as_millis()).unwrap_or(u64::MAX);
         Self {
             resolution_ms: resolution_ms.max(1),
             first_size: size,
@@ -128,7 +131,7 @@ impl Recording {
         }
     }
 
-    /// The program wrote bytes, so many nanoseconds after the start.
+    /// The program wrote bytes, at this time since the start.
     pub fn output(&mut self, at: Time, bytes: &[u8]) {
         if bytes.is_empty() {
             return;

@@ -29,7 +29,7 @@ pub(crate) fn closing() -> Closing {
 }
 
 fn sample() -> Files {
-    let mut rec = Recording::new(Size::new(20, 5), 100);
+    let mut rec = Recording::new(Size::new(20, 5), Duration::from_millis(100));
     rec.output(Time::from_millis(10), b"\x1b[1mhello\x1b[m\r\n");
     rec.output(Time::from_millis(20), b"$ ");
     rec.input(Time::from_millis(250), &Input { bytes: Bytes::from_static(b"ls\r"), ..Input::default() });
@@ -205,7 +205,9 @@ fn a_cassette_without_a_binding_is_not_said_to_be_bound() {
     for (recorder, everything) in [("tapdeck 0.1.0", false), ("tapdeck 0.1.0", true), ("another", true)] {
         let mut closing = closing();
         closing.manifest.provenance.recorder_version = recorder.into();
-        let mut files = Recording::new(Size::new(20, 5), 100).finish_in_memory(Time::ZERO, closing).unwrap();
+        let mut files = Recording::new(Size::new(20, 5), Duration::from_millis(100))
+            .finish_in_memory(Time::ZERO, closing)
+            .unwrap();
         let mut manifest = Cassette::from_files(&files).unwrap().manifest;
         manifest.content_digest.binding = None;
         if everything {
@@ -264,7 +266,7 @@ fn files_that_are_missing_or_no_files_are_named() {
 /// late must not make time go back either.
 #[test]
 fn time_never_goes_back() {
-    let mut rec = Recording::new(Size::new(20, 5), 100);
+    let mut rec = Recording::new(Size::new(20, 5), Duration::from_millis(100));
     for at in [500, 400, 0, 700] {
         rec.output(Time::from_millis(at), b"x");
     }
@@ -297,7 +299,7 @@ proptest! {
     /// exact.
     #[test]
     fn whatever_is_recorded_verifies(steps in prop::collection::vec(step(), 0..40), resolution in 1_u64..200) {
-        let mut rec = Recording::new(Size::new(30, 10), resolution);
+        let mut rec = Recording::new(Size::new(30, 10), Duration::from_millis(resolution));
         let (mut at, mut out, mut typed) = (Time::ZERO, Vec::new(), Vec::new());
         for (wait, step) in steps {
             at += Duration::from_millis(wait);

@@ -273,7 +273,7 @@ impl<W: Write> LineWriter<W> {
             "cols": header.size.map(|s| s.cols),
             "rows": header.size.map(|s| s.rows),
             "duration_ns": replay.time().as_nanos(),
-            "output_bytes": replay.byte_off(),
+            "output_bytes": replay.offset().0,
             "exit": {"code": exit, "signal": signal},
             "notes": replay.notes().iter().map(|n| tame(&n.to_string())).collect::<Vec<_>>(),
             "moments": moments,

@@ -37,8 +37,7 @@ pub(super) fn read(
         // At a point: from there on, for so long.
         let window = match &here {
             Some(p) => {
-                let ms = length.as_millis() as u64;
-                let until = Point { plus_ms: p.plus_ms.saturating_add_unsigned(ms), ..p.clone() };
+                let until = p.clone().plus(length);
                 Window { from: Some(p.clone()), to: Some(until) }
             }
             None => window.clone(),
@@ -50,7 +49,7 @@ pub(super) fn read(
                 at("screen is a state at one point: write at, or always, eventually or never".into()),
             );
         }
-        let point = here.clone().unwrap_or(Point { anchor: Anchor::End, plus_ms: 0 });
+        let point = here.clone().unwrap_or_else(|| Anchor::End.into());
         add("screen", Claim::At(point, condition(c)?));
     }
     if let Some(c) = &raw.eventually {

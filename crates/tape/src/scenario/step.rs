@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tapdeck_core::check::{self, Condition, End, ExitTest, Input, Moment, Pos, Timeline, What};
-use tapdeck_core::{Exit, Time};
+use tapdeck_core::{Exit, Seq, Time};
 use tapdeck_term::Size;
 use tapdeck_term::keys::KeyPress;
 
@@ -245,19 +245,19 @@ impl Play {
     /// The timeline of the play, with every pause as long as it says.
     pub fn timeline(&self, size: Size) -> Timeline {
         let mut timeline = Timeline { size, ..Timeline::default() };
-        let (mut time, mut seq) = (Time::ZERO, 0u64);
+        let (mut time, mut seq) = (Time::ZERO, Seq(0));
         let mut exit = None;
         for item in &self.items {
             for _ in 0..item.times {
                 time += item.after;
                 for what in &item.what {
-                    seq += 1;
+                    seq = seq.next();
                     timeline.moments.push(Moment { at: Pos { time, seq }, what: what.clone() });
                 }
             }
             exit = item.exit.or(exit);
         }
-        timeline.end = End { at: Pos { time, seq: seq + 1 }, exit, ..End::default() };
+        timeline.end = End { at: Pos { time, seq: seq.next() }, exit, ..End::default() };
         timeline
     }
 }

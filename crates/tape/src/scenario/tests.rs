@@ -88,7 +88,8 @@ fn a_timeline_survives_its_cassette() {
     let mut before = play.timeline(scenario.size);
     before.end.eof = Some(true);
     before.end.leaked = Some(0);
-    let files = record(&before, 1, crate::cassette::tests::closing()).expect("small enough");
+    let files =
+        record(&before, Duration::from_millis(1), crate::cassette::tests::closing()).expect("small enough");
     let after = timeline(&crate::cassette::Cassette::from_files(&files).expect("whole"));
     assert_eq!((before.size, before.moments.len()), (after.size, after.moments.len()));
     for (a, b) in before.moments.iter().zip(&after.moments) {
@@ -121,7 +122,8 @@ assert:
     let mut closing = crate::cassette::tests::closing();
     closing.quota = Some(crate::cassette::Quota { windows: vec![window], ..Default::default() });
     closing.discovery = None;
-    let files = record(&play.timeline(scenario.size), 1, closing).expect("small enough");
+    let files =
+        record(&play.timeline(scenario.size), Duration::from_millis(1), closing).expect("small enough");
     let after = timeline(&crate::cassette::Cassette::from_files(&files).expect("whole"));
     let claims: Vec<Claim> = scenario.assertions.iter().map(|a| a.claim.clone()).collect();
     let said: Vec<String> = evaluate(&after, &claims)

@@ -1,8 +1,10 @@
 //! Between cassettes and the timelines that checks look at.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
-use tapdeck_core::Time;
 use tapdeck_core::check::{Cause, End, Input, Json, Moment, Pos, Timeline, What, signal_name, signal_number};
+use tapdeck_core::{Seq, Time};
 
 use crate::cassette::{self, Cassette, Closing, EventKind, Files, Paste, Recording, Refusal, names};
 use crate::{Extra, JsonValue};
@@ -33,7 +35,7 @@ pub fn timeline(cassette: &Cassette) -> Timeline {
             },
             _ => return None,
         };
-        Some(Moment { at: Pos { time: Time::from_millis(event.t_ms), seq: event.seq }, what })
+        Some(Moment { at: Pos { time: Time::from_millis(event.t_ms), seq: Seq(event.seq) }, what })
     });
     let outcome = &cassette.outcome;
     let fact = |name: &str| outcome.metadata.get(name);
@@ -49,7 +51,7 @@ pub fn timeline(cassette: &Cassette) -> Timeline {
         size: terminal.initial_size(),
         moments: moments.collect(),
         end: End {
-            at: Pos { time: Time::from_millis(outcome.t_ms), seq: outcome.seq },
+            at: Pos { time: Time::from_millis(outcome.t_ms), seq: Seq(outcome.seq) },
             exit,
             cause,
             eof: fact("eof").and_then(|eof| eof.as_bool()),
@@ -96,8 +98,8 @@ pub(crate) fn add_metadata(end: &End, facts: &mut Extra) {
 ///
 /// # Errors
 /// When it is larger than a cassette may be.
-pub fn record(timeline: &Timeline, resolution_ms: u64, mut closing: Closing) -> Result<Files, Refusal> {
-    let mut recording = Recording::new(timeline.size, resolution_ms);
+pub fn record(timeline: &Timeline, resolution: Duration, mut closing: Closing) -> Result<Files, Refusal> {
+    let mut recording = Recording::new(timeline.size, resolution);
     let mut in_paste = false;
     for Moment { at, what } in &timeline.moments {
         let at = at.time;

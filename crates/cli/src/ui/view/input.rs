@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::Position;
-use tapdeck_core::{Time, WallTime};
+use tapdeck_core::{Offset, Time, WallTime};
 use tapdeck_host::{Goal, PlayError};
 
 use super::commands::{Act, Chord, Found};
@@ -354,7 +354,7 @@ impl App {
             BoxAction::Move(by) => {
                 written.row = Visible::of(self.origin.term(), &self.filter).moved(written.row, by);
                 written.anchor = rows::written(self.origin.term(), written.row);
-                let nearest = tapdeck_tape::nearest_snapshot(self.origin.moments(), written.anchor);
+                let nearest = tapdeck_tape::nearest_snapshot(self.origin.moments(), Offset(written.anchor));
                 written.snapshot = nearest.cloned();
                 self.focus = Some(written.row);
             }

@@ -27,7 +27,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ratatui::layout::Rect;
-use tapdeck_core::{Time, WallTime};
+use tapdeck_core::{Offset, Time, WallTime};
 use tapdeck_host::{Goal, PlayError, append_lines, sidecar};
 use tapdeck_tape::{Instruction, Moment, nearest_snapshot};
 use tapdeck_term::Term;
@@ -584,7 +584,7 @@ impl App {
             }
         }
         let anchor = rows::written(self.term(), row);
-        let snapshot = nearest_snapshot(self.origin.moments(), anchor).cloned();
+        let snapshot = nearest_snapshot(self.origin.moments(), Offset(anchor)).cloned();
         self.focus = Some(row);
         self.scroll = Scroll { top: self.top(self.height()), follow: false, ..self.scroll };
         self.mode = Mode::Write(Box::new(Instruct::new(row, anchor, snapshot, self.options.styles)));

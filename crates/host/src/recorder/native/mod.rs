@@ -189,9 +189,9 @@ impl NativeTap {
                 if !self.snapshots.waiting() {
                     self.refusal = None;
                 }
-                let anchor = Anchor { byte: self.base_off + entry.offset.0, at: entry.at.wall };
+                let anchor = Anchor { byte: entry.offset + self.base_off, at: entry.at.wall };
                 self.snapshots.add(entry.seq, id, &label, anchor);
-                self.push(Record::snapshot(ts, id, anchor.byte, &*label));
+                self.push(Record::snapshot(ts, id, anchor.byte.0, &*label));
             }
             Event::TurnStarted { number, .. } => self.push(Record::mark(ts, Mark::TurnStart(number))),
             Event::TurnEnded(turn) => {
