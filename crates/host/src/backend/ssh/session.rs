@@ -308,12 +308,22 @@ fn named(signal: i32) -> Sig {
 }
 
 fn number_of(signal: &Sig) -> i32 {
-    let name = match signal {
-        Sig::Custom(name) => name.clone(),
-        other => format!("{other:?}"),
-    };
-    // A signal that has no number here is some death all the same.
-    signal_number(&name).unwrap_or(libc::SIGKILL)
+    match signal {
+        Sig::ABRT => libc::SIGABRT,
+        Sig::ALRM => libc::SIGALRM,
+        Sig::FPE => libc::SIGFPE,
+        Sig::HUP => libc::SIGHUP,
+        Sig::ILL => libc::SIGILL,
+        Sig::INT => libc::SIGINT,
+        Sig::KILL => libc::SIGKILL,
+        Sig::PIPE => libc::SIGPIPE,
+        Sig::QUIT => libc::SIGQUIT,
+        Sig::SEGV => libc::SIGSEGV,
+        Sig::TERM => libc::SIGTERM,
+        Sig::USR1 => libc::SIGUSR1,
+        // A signal that has no number here is some death all the same.
+        Sig::Custom(name) => signal_number(name).unwrap_or(libc::SIGKILL),
+    }
 }
 
 #[cfg(test)]
