@@ -292,7 +292,11 @@ impl Tape {
         }
         self.following = Some(now);
         if !self.player.look_for_more()? {
-            return Ok(false);
+            let over = self.has_ended();
+            if over {
+                self.following = None;
+            }
+            return Ok(over);
         }
         self.way = Some(Goal::Byte(Offset::MAX));
         Ok(true)
@@ -313,6 +317,12 @@ impl Tape {
         }
         self.following = Some(now);
         Ok(())
+    }
+
+    /// Whether it is at the end of a recording that tells how its program ended, so that nothing
+    /// will be added to it.
+    pub fn has_ended(&mut self) -> bool {
+        self.is_at_end() && self.player.has_exited() && !self.player.has_grown()
     }
 
     /// Whether it waits at the end for more, or plays up to there to do so.

@@ -90,6 +90,8 @@ pub struct Player {
     next: Option<Got>,
     /// The length of the file when its end was last looked for.
     seen_len: u64,
+    /// The event passed last is the exit of the program.
+    exited: bool,
     /// The place, and the time of the last event passed, which may be earlier.
     at: Time,
     event_at: Time,
@@ -144,6 +146,7 @@ impl Player {
             length: Time::ZERO,
             next: None,
             seen_len: 0,
+            exited: false,
             at: Time::ZERO,
             event_at: Time::ZERO,
             offset: Offset(0),
@@ -307,6 +310,12 @@ impl Player {
         meta.is_file().then_some(meta.len())
     }
 
+    /// Whether the event passed last is the exit of the program. Nothing follows it in a finished
+    /// recording.
+    pub fn has_exited(&self) -> bool {
+        self.exited
+    }
+
     /// At the end of a recording in progress, looks for what was added to it. Returns whether there
     /// are more events.
     ///
@@ -326,7 +335,7 @@ impl Player {
     pub fn advance(&mut self) -> Result<Option<Kind>, PlayError> {
         self.peek()?;
         let Some(Got { at, off, event, .. }) = self.next.take() else { return Ok(None) };
-        (self.at, self.event_at) = (at, at);
+        (self.at, self.event_at, self.exited) = (at, at, matches!(event, Kind::Exit(_)));
         match &event {
             Kind::Output(bytes) => {
                 self.term.feed_at(bytes, off.0);

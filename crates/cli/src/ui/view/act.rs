@@ -7,7 +7,7 @@ use super::commands::Act;
 use super::matcher::{Case, Query};
 use super::prompt::Purpose;
 use super::rows::{self, Row};
-use super::{App, Effect, Letter, Mode, Mood, Origin, brackets};
+use super::{App, Effect, Letter, Mode, Mood, NO_LONGER_FOLLOWING, Origin, Tape, brackets};
 use crate::ui::session::is_being_recorded;
 
 const SECOND: i64 = 1_000_000_000;
@@ -157,8 +157,22 @@ impl App {
         let now = self.now;
         self.scroll.follow = true;
         let Some(tape) = self.tape() else { return Ok(()) };
+        if tape.has_ended() {
+            self.notify("the recording has ended", Mood::Calm);
+            return Ok(());
+        }
         let in_progress = tape.has_grown() || is_being_recorded(tape.path());
         tape.follow(in_progress, now)
+    }
+
+    /// Stops following, as Ctrl-C does in `less +F`. Returns whether there was anything to stop.
+    pub(super) fn stop_following(&mut self) -> bool {
+        let waited = self.until.take().is_some();
+        let followed = self.tape().filter(|tape| tape.is_following()).map(Tape::pause).is_some();
+        if waited || followed {
+            self.notify(NO_LONGER_FOLLOWING, Mood::Calm);
+        }
+        waited || followed
     }
 
     fn follow_until(&mut self) -> Result<(), PlayError> {
@@ -168,8 +182,13 @@ impl App {
         }
         // Rows that are there already do not count. The last line counts once it has changed.
         let end = rows::screen(self.term()) + u64::from(self.term().cursor().row);
-        self.until = Some(end);
-        self.follow()
+        self.follow()?;
+        let waits = match &self.origin {
+            Origin::Tape(tape) => tape.is_following(),
+            Origin::Live(..) => true,
+        };
+        self.until = waits.then_some(end);
+        Ok(())
     }
 
     /// Stops following when the search has a match.

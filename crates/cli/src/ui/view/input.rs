@@ -93,6 +93,10 @@ impl App {
 
     /// Collects keys into commands, and numbers before them into counts.
     fn on_read_key(&mut self, key: KeyEvent) -> Result<Effect, PlayError> {
+        let interrupts = key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
+        if interrupts && self.stop_following() {
+            return Ok(Effect::Nothing);
+        }
         self.until = None;
         let (escape, chord) = Chord::of(key);
         let bare = self.keys.is_empty() && escape.is_none() && !key.modifiers.contains(KeyModifiers::CONTROL);

@@ -53,6 +53,7 @@ const NOTICE: Duration = Duration::from_secs(6);
 /// How long a key that needs the moments of a recording waits for them.
 const PATIENCE: Duration = Duration::from_millis(500);
 const STILL_LOOKING: &str = "the recording is still being looked through: try again";
+const NO_LONGER_FOLLOWING: &str = "no longer following: F follows again";
 /// The time without a change after which the terminal counts as still.
 const SETTLED: Duration = Duration::from_millis(200);
 
@@ -429,7 +430,7 @@ impl App {
         let at_end = self.scroll.follow;
         if let Some(tape) = self.tape().filter(|tape| !at_end && tape.is_following()) {
             tape.unfollow();
-            self.notify("no longer following: F follows again", Mood::Calm);
+            self.notify(NO_LONGER_FOLLOWING, Mood::Calm);
         }
     }
 

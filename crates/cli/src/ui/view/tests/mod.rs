@@ -356,6 +356,35 @@ fn a_recording_in_progress_is_followed() {
     assert!(!stage.screen().contains("FOLLOWING"), "a move in time\n{}", stage.screen());
 }
 
+/// Ctrl-C ended the viewer while it followed; `less +F` goes on reading.
+#[test]
+fn ctrl_c_stops_following_and_the_viewer_stays() {
+    let mut stage = Stage::of(&forty(), 60, 20);
+    stage.send("F");
+    assert!(stage.screen().contains("FOLLOWING"), "{}", stage.screen());
+    assert_eq!(stage.send("\x03"), Effect::Nothing);
+    assert!(stage.screen().contains("no longer following"), "{}", stage.screen());
+    assert!(!stage.screen().contains("FOLLOWING"), "{}", stage.screen());
+    assert_eq!(stage.send("\x03"), Effect::Quit);
+}
+
+/// A recording that tells how its program ended does not grow, and was followed nevertheless.
+#[test]
+fn a_finished_recording_is_not_followed() {
+    let cast = "{\"version\":3,\"term\":{\"cols\":20,\"rows\":8}}\n[1.0,\"o\",\"done\"]\n[0.5,\"x\",\"0\"]\n";
+    let mut stage = Stage::of(cast, 60, 20);
+    for keys in ["F", "/done\r\x1bF"] {
+        stage.send(keys);
+        assert!(stage.screen().contains("the recording has ended"), "{}", stage.screen());
+        assert!(stage.screen().contains("■ END"), "{}", stage.screen());
+    }
+    stage.send("0F");
+    assert!(stage.screen().contains("PLAYING"), "{}", stage.screen());
+    stage.pass(3 * SECOND);
+    stage.pass(3 * SECOND);
+    assert!(stage.screen().contains("■ END"), "{}", stage.screen());
+}
+
 #[test]
 fn text_is_selected_by_dragging_and_copied() {
     let mut stage = Stage::of(&forty(), 60, 20);
