@@ -78,6 +78,25 @@ pub fn without_numbers(message: &str) -> String {
     out
 }
 
+/// Breaks a text into lines at its spaces. A word that is wider than a line is cut.
+pub fn wrap(text: &str, width: usize) -> Vec<String> {
+    let width = width.max(1);
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if text_width(line) + 1 + text_width(word) <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => {
+                let chars: Vec<char> = word.chars().collect();
+                lines.extend(chars.chunks(width).map(|piece| piece.iter().collect::<String>()));
+            }
+        }
+    }
+    lines
+}
+
 /// Cuts foreign text to a number of columns, with an ellipsis in place of the rest.
 pub fn shortened(text: &str, width: usize) -> String {
     let text = printable(text);

@@ -4,9 +4,11 @@
 //! of our own is kept, and the part around its cursor painted. Questions of the program to its
 //! terminal are taken out: the session's own model answers them.
 
+mod notice;
 mod view;
 
 use clap::Args;
+use rustix::termios::isatty;
 use tapdeck_core::Exit;
 use tapdeck_host::{Keyboard, signals};
 use tapdeck_proto::attach::Opened;
@@ -98,9 +100,10 @@ pub(crate) fn show(
     let (attachment, opened) = open(&request)?;
     if !keyboard.is_there() && !wish.read_only {
         let reach = if is_remote { String::new() } else { format!("; tapdeck type and send reach {id}") };
-        say(format_args!("standard input is no terminal, so this only watches{reach}"));
+        let stream = if isatty(rustix::stdio::stdin()) { "output" } else { "input" };
+        say(format_args!("standard {stream} is no terminal, so this only watches{reach}"));
     }
-    let mut view = View::new(keys, attachment, keyboard, &opened, wish.takeover, id)?;
+    let mut view = View::new(keys, attachment, keyboard, &opened, wish, id)?;
     let how = view.follow();
     view.leave(how.as_ref().ok());
     drop(view);

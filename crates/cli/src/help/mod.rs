@@ -6,6 +6,7 @@ use clap::{Command, CommandFactory};
 use crate::Cli;
 use crate::ending::{Ending, Kind};
 use crate::groups::{GROUPS, about};
+use crate::human;
 
 pub(crate) mod notes;
 
@@ -86,7 +87,7 @@ fn with_usage(mut command: Command, width: usize) -> Command {
     let lines: Vec<&str> = usage.lines().map(str::trim).collect();
     let room = width.saturating_sub("Usage: ".len());
     if lines.iter().any(|line| line.chars().count() > room) {
-        let broken = |line: &&str| notes::wrap(line, room.saturating_sub(4)).join("\n           ");
+        let broken = |line: &&str| human::wrap(line, room.saturating_sub(4)).join("\n           ");
         let usage: Vec<String> = lines.iter().map(broken).collect();
         command = command.override_usage(usage.join("\n       "));
     }

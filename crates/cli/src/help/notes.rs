@@ -6,6 +6,8 @@
 
 use std::fmt::Write as _;
 
+use crate::human::wrap;
+
 /// Rows with less room than this for the second column put it below the first.
 const NARROWEST: usize = 24;
 
@@ -115,25 +117,6 @@ fn lines(out: &mut String, text: &str, width: usize, first: &str, other: &str) {
     for (n, line) in wrap(text, width.saturating_sub(columns(other))).into_iter().enumerate() {
         add(out, format_args!("{}{line}\n", if n == 0 { first } else { other }));
     }
-}
-
-/// Breaks a text into lines at its spaces. A word that is wider than a line is cut.
-pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
-    let width = width.max(1);
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
-        match lines.last_mut() {
-            Some(line) if columns(line) + 1 + columns(word) <= width => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => {
-                let chars: Vec<char> = word.chars().collect();
-                lines.extend(chars.chunks(width).map(|piece| piece.iter().collect::<String>()));
-            }
-        }
-    }
-    lines
 }
 
 /// How many columns a text takes; help has no wide characters.

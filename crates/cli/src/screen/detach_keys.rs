@@ -79,10 +79,15 @@ impl DetachKeys {
         }
     }
 
-    /// Every key, in one line.
-    pub(crate) fn help(&self) -> String {
+    /// Every key, separated by ` · `. A client that only watches has no stick to take.
+    pub(crate) fn help(&self, read_only: bool) -> String {
         let Some((prefix, leave)) = self.name.split_once(' ') else { return self.hint() };
-        format!("{prefix} {leave} leaves · t takes the stick · r gives it up · {prefix} sends {prefix}")
+        match read_only {
+            true => format!("{prefix} {leave} leaves · ? hides this"),
+            false => format!(
+                "{prefix} {leave} leaves · t takes the stick · r gives it up · {prefix} sends {prefix}"
+            ),
+        }
     }
 
     /// Splits typed bytes into those for the program and commands for the client.

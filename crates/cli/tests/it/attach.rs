@@ -212,3 +212,53 @@ fn the_way_out_is_shown_on_entry_and_on_request() {
     assert!(seat.end().success());
     assert!(!String::from_utf8_lossy(&seat.raw).contains("leaves"));
 }
+
+/// The list of keys covered the row of the cursor for ten seconds, whatever was typed.
+#[test]
+fn a_notice_leaves_the_cursors_row_free_and_goes_with_the_next_key() {
+    let home = Home::new();
+    let script = "printf '\\n\\n\\n\\n\\n\\nlast'; exec cat";
+    let _session = Detached::start(&home, &["--name", "work", "--size", "60x6"], &["sh", "-c", script]);
+    for cols in [60, 40] {
+        let mut seat = Seat::with_size(home.tapdeck(["attach", "work"]), cols, 6);
+        seat.wait_text("leaves");
+        seat.wait("the last row", |s| s.screen().lines().nth(5).is_some_and(|l| l.starts_with("last")));
+        for key in ["x", "\x1c?"] {
+            seat.send("\x1c?");
+            seat.wait_text("sends C-\\");
+            let shown = std::time::Instant::now();
+            assert!(seat.screen().lines().next().is_some_and(|l| l.contains("C-\\ d leaves")));
+            assert!(seat.screen().lines().nth(5).is_some_and(|l| l.starts_with("last")), "{}", seat.screen());
+            seat.send(key);
+            seat.wait("it to go", |s| !s.screen().contains("leaves"));
+            assert!(shown.elapsed() < std::time::Duration::from_secs(5), "{key:?}");
+        }
+        seat.send("\x1cd");
+        assert!(seat.end().success());
+    }
+}
+
+#[test]
+fn a_client_that_only_watches_is_told_so() {
+    let home = Home::new();
+    let _session = Detached::start(&home, &["--name", "work"], &["cat"]);
+    let mut seat = Seat::new(home.tapdeck(["attach", "--read-only", "work"]));
+    seat.wait_text("leaves");
+    for keys in ["\x1ct", "x"] {
+        seat.send(keys);
+        seat.wait_text("read-only: attach without --read-only to type");
+        seat.wait("it to go", |s| !s.screen().contains("read-only"));
+    }
+    seat.send("\x1c?");
+    seat.wait_text("C-\\ d leaves · ? hides this");
+    seat.send("\x1cd");
+    assert!(seat.end().success());
+    // The stream that is no terminal is named.
+    let line = format!("{} attach work | cat", crate::support::TAPDECK);
+    let mut piped = home.command("sh");
+    piped.args(["-c", &line]);
+    let mut seat = Seat::new(piped);
+    seat.wait_text("standard output is no terminal");
+    assert!(home.run(["kill", "work"]).status.success());
+    seat.end();
+}

@@ -3,15 +3,17 @@
 //! Where the sizes are the same the program's bytes pass, and nothing of ours may come between
 //! them: a notice is only written while output rests, and is gone before the next byte passes.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use tapdeck_core::{Exit, Time, WinSize};
 use tapdeck_host::{Clock, Keyboard, Pressed, Sink, signals};
 use tapdeck_proto::attach::{Asked, Opened, Said};
-use tapdeck_serve::client::{Attachment, Incoming};
+use tapdeck_serve::client::{Attach, Attachment, Incoming};
 use tapdeck_term::{FilterOptions, ReplayFilter, Settings, Term};
 
+use super::notice::{self, Notice};
 use super::{AttachEnd, Keys};
 use crate::config::Config;
 use crate::ending::output_failed;
@@ -29,17 +31,6 @@ const HELP: Duration = Duration::from_secs(10);
 const REST: Duration = Duration::from_millis(20);
 /// The least time between two paintings of a session of another size.
 const PAINT: Duration = Duration::from_millis(16);
-
-/// A notice over the last row, for a few seconds.
-struct Notice {
-    text: String,
-    /// How long it stays.
-    stays: Duration,
-    /// When it goes, from the time it was first shown.
-    until: Option<Time>,
-    /// It is on the screen.
-    shown: bool,
-}
 
 pub(super) struct View {
     /// The session's name.
@@ -66,6 +57,8 @@ pub(super) struct View {
     /// When the last output came.
     output_at: Time,
     notice: Option<Notice>,
+    /// Why nothing can be typed, if so.
+    read_only: Option<&'static str>,
     drives: bool,
     /// The user has typed here, or taken the stick: the session takes the size of this
     /// terminal.
@@ -86,7 +79,7 @@ impl View {
         attachment: Attachment,
         keyboard: Keyboard,
         opened: &Opened,
-        takeover: bool,
+        wish: &Attach<'_>,
         name: &str,
     ) -> Result<Self, Failure> {
         let session = size_in(opened.cols, opened.rows);
@@ -109,8 +102,13 @@ impl View {
             painted: Time::ZERO,
             output_at: Time::ZERO,
             notice: None,
+            read_only: match (opened.read_only, wish.read_only) {
+                (false, _) => None,
+                (true, true) => Some("read-only: attach without --read-only to type"),
+                (true, false) => Some("read-only: you may only watch this session"),
+            },
             drives: opened.you,
-            active: takeover,
+            active: wish.takeover,
             holder: opened.driver.clone(),
             complaint: None,
             restoring: true,
@@ -288,10 +286,8 @@ impl View {
                     None if error.is_empty() => "refused".into(),
                     None => human::printable(&error),
                 };
-                let how = match self.detach_keys.as_ref().and_then(DetachKeys::prefix) {
-                    Some(prefix) if error != "read-only" => format!(": {prefix} t takes over"),
-                    _ => String::new(),
-                };
+                let prefix = self.detach_keys.as_ref().and_then(DetachKeys::prefix);
+                let how = prefix.map_or(String::new(), |prefix| format!(": {prefix} t takes over"));
                 self.notify(&format!("{why}{how}"));
             }
             Said::Exit(exit) => {
@@ -310,7 +306,15 @@ impl View {
             None => vec![Typed::Through(keys.to_vec())],
         };
         for typed in typed {
+            let helped = self.notice.as_ref().is_some_and(|notice| notice.is_help);
+            // What the user has seen goes with the next key; other notices are still to come.
+            if helped || self.notice.as_ref().is_some_and(|notice| notice.until.is_some()) {
+                self.dismiss_notice();
+            }
             match typed {
+                Typed::Through(_) | Typed::Take | Typed::Release if self.read_only.is_some() => {
+                    self.notify(self.read_only.unwrap_or_default());
+                }
                 Typed::Through(bytes) => {
                     self.active = true;
                     if self.drives && self.session != self.own_cells() {
@@ -325,10 +329,8 @@ impl View {
                     self.attachment.control(&Asked::Take)?;
                 }
                 Typed::Release => self.attachment.control(&Asked::Release)?,
-                Typed::Help => {
-                    let help = self.detach_keys.as_ref().map(DetachKeys::help);
-                    self.notify_for(HELP, &help.unwrap_or_default());
-                }
+                Typed::Help if helped => {}
+                Typed::Help => self.show_help(),
             }
         }
         Ok(None)
@@ -380,7 +382,7 @@ impl View {
         self.crop.leave(&mut self.out);
         self.out.extend_from_slice(b"\x1b[?1049l\x1b[?25h");
         if let Some(notice) = &mut self.notice {
-            notice.shown = false;
+            notice.covers = None;
         }
     }
 
@@ -394,13 +396,13 @@ impl View {
 
     fn paint(&mut self) {
         self.painted = self.clock.now().mono;
-        let own = self.own.or_default();
-        let notice = self.notice.as_ref().filter(|n| n.shown).map(|n| Overlay {
-            rows: own.rows - 1..own.rows,
-            bytes: format!("\x1b[{};1H{}", own.rows, line_of(&n.text, own.cols)).into(),
-        });
-        let room = Room { cols: own.cols, rows: own.rows, free: own.rows, pan: None };
-        self.crop.paint(&self.term, room, &notice.unwrap_or_default(), &mut self.out);
+        let mut over = Overlay::default();
+        if self.notice.as_ref().is_some_and(|notice| notice.covers.is_some()) {
+            let (rows, lines) = self.place_notice();
+            let at = rows.clone().zip(lines).map(|(row, line)| format!("\x1b[{};1H{line}", row + 1));
+            over = Overlay { bytes: at.collect::<String>().into_bytes(), rows };
+        }
+        self.crop.paint(&self.term, self.room(), &over, &mut self.out);
         // The terminal encodes keys as the program wants them.
         let modes = self.term.input_modes();
         if modes != self.input_modes {
@@ -408,6 +410,11 @@ impl View {
             self.out.extend_from_slice(&was.1);
             self.out.extend_from_slice(&self.input_modes.0);
         }
+    }
+
+    fn room(&self) -> Room {
+        let own = self.own.or_default();
+        Room { cols: own.cols, rows: own.rows, free: own.rows, pan: None }
     }
 
     /// Draws everything anew.
@@ -422,13 +429,18 @@ impl View {
 
     /// Shows a notice as soon as that disturbs no output.
     fn notify(&mut self, text: &str) {
-        self.notify_for(NOTICE, text);
+        self.put_notice(text.to_owned(), NOTICE, false);
     }
 
-    fn notify_for(&mut self, stays: Duration, text: &str) {
+    fn show_help(&mut self) {
+        let help = self.detach_keys.as_ref().map(|keys| keys.help(self.read_only.is_some()));
+        self.put_notice(help.unwrap_or_default(), HELP, true);
+    }
+
+    fn put_notice(&mut self, text: String, stays: Duration, is_help: bool) {
         if self.keyboard.is_there() && self.keyboard.screen_size().is_some() {
             self.uncover();
-            self.notice = Some(Notice { text: text.to_owned(), stays, until: None, shown: false });
+            self.notice = Some(Notice { text, is_help, stays, until: None, covers: None });
         }
     }
 
@@ -437,7 +449,7 @@ impl View {
     fn notice_due(&self) -> Option<Time> {
         let notice = self.notice.as_ref()?;
         match notice.until {
-            Some(until) if notice.shown => Some(until),
+            Some(until) if notice.covers.is_some() => Some(until),
             _ if self.cropping => Some(Time::ZERO),
             _ if self.restoring || self.filter.is_dangling() || self.term.modes().synchronised() => None,
             _ => Some(self.output_at + REST),
@@ -449,30 +461,53 @@ impl View {
         let Some(notice) = &mut self.notice else { return };
         let until = *notice.until.get_or_insert(now + notice.stays);
         if now >= until {
-            self.uncover();
-            self.notice = None;
-        } else {
-            notice.shown = true;
-            if !self.cropping {
-                let own = self.own.or_default();
-                let line = line_of(&notice.text, own.cols);
-                self.out.extend_from_slice(&self.term.over_row(own.rows.saturating_sub(1), &line));
+            return self.dismiss_notice();
+        }
+        let (rows, lines) = self.place_notice();
+        if self.cropping {
+            if !self.restoring {
+                self.repaint();
             }
+            return;
         }
-        if self.cropping && !self.restoring {
-            self.repaint();
+        for (row, line) in rows.zip(lines) {
+            self.out.extend_from_slice(&self.term.over_row(row, &line));
         }
+    }
+
+    /// Puts the notice on the screen, away from the cursor. Returns its rows and their text.
+    fn place_notice(&mut self) -> (Range<u16>, Vec<String>) {
+        let (own, room, cursor) = (self.own.or_default(), self.room(), self.term.cursor().row);
+        let row = match self.cropping {
+            true => {
+                let layout = self.crop.layout_of(&self.term, room);
+                cursor.checked_sub(layout.corner.0).map(|row| row + layout.at.0)
+            }
+            false => Some(cursor),
+        };
+        let Some(notice) = &mut self.notice else { return (0..0, Vec::new()) };
+        let lines = notice::lines_of(&notice.text, own.cols);
+        let rows = notice::place(lines.len(), own.rows, row);
+        notice.covers = Some(rows.clone());
+        (rows, lines)
     }
 
     /// Removes the notice before the program's bytes go on. It comes back when
     /// they rest.
     fn uncover(&mut self) {
         if !self.cropping
-            && let Some(notice) = self.notice.as_mut().filter(|n| n.shown)
+            && let Some(rows) = self.notice.as_mut().and_then(|notice| notice.covers.take())
         {
-            notice.shown = false;
-            let last = self.term.size().rows.saturating_sub(1);
-            self.out.extend_from_slice(&self.term.repaint_row(last));
+            rows.for_each(|row| self.out.extend_from_slice(&self.term.repaint_row(row)));
+        }
+    }
+
+    /// Removes the notice for good.
+    fn dismiss_notice(&mut self) {
+        self.uncover();
+        let covered = self.notice.take().is_some_and(|notice| notice.covers.is_some());
+        if covered && self.cropping && !self.restoring {
+            self.repaint();
         }
     }
 
@@ -539,13 +574,6 @@ impl View {
         }
         Ok(())
     }
-}
-
-/// A notice for a row of this many columns.
-fn line_of(text: &str, cols: u16) -> String {
-    let mut text = text.to_owned();
-    while tapdeck_term::text_width(&text) + 2 > usize::from(cols) && text.pop().is_some() {}
-    format!("\x1b[0;7m {text} \x1b[m")
 }
 
 fn size_in(cols: u16, rows: u16) -> WinSize {
