@@ -9,6 +9,8 @@ use rustix::process::setsid;
 use rustix::termios::isatty;
 use tapdeck_core::WinSize;
 use tapdeck_host::Launch;
+#[cfg(any(feature = "tui", feature = "web"))]
+use tapdeck_host::backend::Descriptors;
 
 use crate::door_args::DoorArgs;
 use crate::ending::{Ending, Kind, print, say};
@@ -64,6 +66,8 @@ pub(crate) fn host_args(command: impl IntoIterator<Item = impl Into<OsString>>) 
 /// that the host printed there.
 #[cfg(any(feature = "tui", feature = "web"))]
 pub(crate) fn start_quietly(args: Vec<OsString>) -> Result<String> {
+    // The files that this process was started with are not meant for its sessions.
+    Descriptors::inherited().close();
     let Started { id, said, mut host, .. } = try_start(args, Stdio::piped())?;
     if id.is_some() {
         let reaper = std::thread::Builder::new().name("tapdeck-reaper".into()).stack_size(64 * 1024);
@@ -117,8 +121,10 @@ pub(crate) fn prepare(launch: &mut Launch, doors: &DoorArgs) {
     // Fails for the leader of a process group, which its parent has put into a session already.
     let _ = setsid();
     launch.headless = true;
-    // A service that outlives its caller must not keep the caller's files open.
-    launch.command.descriptors.close();
+    if !launch.place.is_local() {
+        // The caller's open files cannot reach the program, and a service must not keep them open.
+        launch.command.descriptors.close();
+    }
     // On a terminal a client can type later. On pipes no client could ever end the input.
     launch.no_input = launch.no_pty && !doors.has_bus();
     launch.command.die_with_host = true;
