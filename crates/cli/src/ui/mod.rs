@@ -5,11 +5,13 @@
 pub mod alerts;
 pub mod canvas;
 pub mod dash;
+mod help;
 pub mod keys;
 mod line_edit;
 pub mod live;
 pub mod screen;
 pub mod session;
+mod status_line;
 pub mod styles;
 #[cfg(test)]
 mod testing;

@@ -3,7 +3,7 @@
 use ratatui::Frame;
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
-use ratatui::style::{Modifier, Style};
+use ratatui::style::Modifier;
 use ratatui::widgets::{Block, BorderType, Widget};
 use tapdeck_core::Exit;
 use tapdeck_core::turns::AgentState;
@@ -11,8 +11,10 @@ use unicode_width::UnicodeWidthStr;
 
 use super::grid::Grid;
 use super::{Dash, Mode, Purpose, Tile, overview};
-use crate::human::shortened;
-use crate::ui::canvas::{Brush, cover, label};
+use crate::human::{shortened, wrap};
+use crate::ui::canvas::{Brush, label};
+use crate::ui::help;
+use crate::ui::status_line::{Hint, draw_badge, draw_text};
 use crate::ui::styles::{Mood, Styles};
 
 pub(super) const HELP: &[(&str, &str)] = &[
@@ -64,8 +66,9 @@ impl Dash {
         if has_status {
             self.paint_status(Rect { y: area.bottom() - 1, height: 1, ..area }, buf);
         }
-        if self.mode == Mode::Help {
-            self.paint_help(main, buf);
+        if let Mode::Help { top, .. } = self.mode {
+            let (top, page) = help::draw(buf, main, HELP, "", top, self.styles);
+            self.mode = Mode::Help { top, page };
             return None;
         }
         self.cursor()
@@ -104,10 +107,13 @@ impl Dash {
             }
             false => [&none, "", "Esc shows all sessions."],
         };
+        let width = usize::from(area.width);
+        let whole = |line: &str| if line.is_empty() { vec![String::new()] } else { wrap(line, width) };
+        let lines: Vec<String> = lines.iter().flat_map(|line| whole(line)).collect();
         let top = area.y + area.height.saturating_sub(lines.len() as u16) / 2;
         for (y, line) in (top..area.bottom()).zip(lines) {
             let x = area.x + area.width.saturating_sub(line.width() as u16) / 2;
-            label(buf, x, y, area.width, line, self.styles.faint());
+            label(buf, x, y, area.width, &line, self.styles.faint());
         }
     }
 
@@ -180,7 +186,6 @@ impl Dash {
 
     fn paint_status(&self, area: Rect, buf: &mut Buffer) {
         let styles = self.styles;
-        buf.set_style(area, styles.status());
         let running = self.tiles.iter().filter(|t| t.live.runs()).count();
         let blocked = self.tiles.iter().filter(|t| t.is_blocked()).count();
         let (badge, mood) = match (self.mode, &self.notice) {
@@ -193,9 +198,7 @@ impl Dash {
             _ if blocked > 0 => (format!("● {running} LIVE, {blocked} BLOCKED"), Mood::Asking),
             _ => (format!("● {running} LIVE"), Mood::Going),
         };
-        let mut x = area.x;
-        x += label(buf, x, area.y, area.width, &format!(" {badge} "), styles.badge(mood)) + 1;
-        let room = area.right().saturating_sub(x);
+        let rest = draw_badge(buf, area, &badge, mood, styles);
         let only = match self.filter.is_empty() || matches!(self.mode, Mode::Line(_)) {
             true => String::new(),
             false => format!("{} of {} match {:?} · ", self.shown.len(), self.tiles.len(), self.filter),
@@ -205,7 +208,7 @@ impl Dash {
             (Mode::AskEnd, _, _) => {
                 format!("End {}?   y yes   n no", subject.map_or("it", |tile| &tile.live.name))
             }
-            (Mode::Line(_), _, _) => self.line.shown_within(usize::from(room)),
+            (Mode::Line(_), _, _) => self.line.shown_within(usize::from(rest.width)),
             (_, Some((text, _, _)), _) => text.clone(),
             (_, None, Some(tile)) => {
                 let title = tile.live.term().title();
@@ -215,8 +218,7 @@ impl Dash {
             }
             (_, None, None) => only,
         };
-        let used = label(buf, x, area.y, room, &shortened(&text, usize::from(room)), styles.status());
-        let hints: &[(&str, &str)] = match self.mode {
+        let hints: &[Hint] = match self.mode {
             Mode::Type => &[("Ctrl-]", "stop typing")],
             Mode::AskEnd => &[],
             Mode::Line(Purpose::Filter) => &[("Enter", "keep"), ("Esc", "show all")],
@@ -228,41 +230,13 @@ impl Dash {
                 ("Enter", "type"),
                 ("/", "filter"),
                 ("c", "new"),
-                ("?", "help"),
                 ("q", "quit"),
+                ("?", "keys"),
             ],
         };
-        // Those that fit; the last are the most important.
-        let width = |hints: &[(&str, &str)]| -> usize {
-            hints.iter().map(|(key, text)| key.width() + text.width() + 3).sum()
-        };
-        let room = usize::from(room.saturating_sub(used + 1));
-        let first = (0..hints.len()).find(|from| width(&hints[*from..]) <= room).unwrap_or(hints.len());
-        let mut at = area.right().saturating_sub(width(&hints[first..]) as u16);
-        for (key, text) in &hints[first..] {
-            at += label(buf, at, area.y, area.right() - at, key, styles.key());
-            at += label(buf, at, area.y, area.right() - at, &format!(" {text}  "), styles.status());
-        }
-    }
-
-    fn paint_help(&self, area: Rect, buf: &mut Buffer) {
-        let keys = HELP.iter().map(|(k, _)| k.width()).max().unwrap_or(0) as u16;
-        let text = HELP.iter().map(|(_, t)| t.width()).max().unwrap_or(0) as u16;
-        let (width, height) = ((keys + text + 6).min(area.width), (HELP.len() as u16 + 2).min(area.height));
-        let x = area.x + (area.width - width) / 2;
-        let y = area.y + (area.height - height) / 2;
-        let at = Rect { x, y, width, height };
-        cover(buf, at);
-        let block =
-            Block::bordered().border_type(BorderType::Rounded).border_style(self.styles.frame_chosen());
-        let block = block.title(" Keys ").title_style(self.styles.title());
-        let inner = block.inner(at);
-        block.render(at, buf);
-        for (y, (key, text)) in (inner.y..inner.bottom()).zip(HELP) {
-            label(buf, inner.x + 1, y, inner.width.saturating_sub(1), key, self.styles.title());
-            let x = inner.x + keys + 3;
-            label(buf, x, y, inner.right().saturating_sub(x), text, Style::new());
-        }
+        // A question, a line or a notice is short-lived, and is read whole.
+        let keeps_hint = self.notice.is_none() && !matches!(self.mode, Mode::AskEnd | Mode::Line(_));
+        draw_text(buf, rest, &text, hints, keeps_hint, styles);
     }
 }
 

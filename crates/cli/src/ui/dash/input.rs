@@ -20,7 +20,7 @@ impl Dash {
         let mut effect = Effect::Nothing;
         match (self.mode, event) {
             (Mode::Type, _) => self.on_typed(event),
-            (Mode::Help, Event::Key(_)) => self.mode = Mode::Choose,
+            (Mode::Help { top, page }, Event::Key(key)) => self.on_help_key(top, page, *key),
             (Mode::AskEnd, Event::Key(key)) => self.on_end_answer(*key),
             (Mode::Line(purpose), Event::Key(key)) => self.on_line_key(purpose, *key),
             (Mode::Line(purpose), Event::Paste(text)) => {
@@ -67,10 +67,27 @@ impl Dash {
             KeyCode::Char('t') => self.take(false),
             KeyCode::Char('r') => self.release(),
             KeyCode::Char('x') => self.ask_end(),
-            KeyCode::Char('?') | KeyCode::F(1) => self.mode = Mode::Help,
+            KeyCode::Char('?') | KeyCode::F(1) => self.mode = Mode::Help { top: 0, page: 0 },
             _ => {}
         }
         Effect::Nothing
+    }
+
+    /// Scrolls the list of keys, or closes it.
+    fn on_help_key(&mut self, top: usize, page: usize, key: KeyEvent) {
+        let top = match key.code {
+            KeyCode::Down | KeyCode::Char('j') => top.saturating_add(1),
+            KeyCode::Up | KeyCode::Char('k') => top.saturating_sub(1),
+            KeyCode::PageDown | KeyCode::Char(' ') => top.saturating_add(page),
+            KeyCode::PageUp => top.saturating_sub(page),
+            KeyCode::Home | KeyCode::Char('g') => 0,
+            KeyCode::End | KeyCode::Char('G') => usize::MAX,
+            _ => {
+                self.mode = Mode::Choose;
+                return;
+            }
+        };
+        self.mode = Mode::Help { top, page };
     }
 
     fn choose_nth(&mut self, nth: usize) {

@@ -103,7 +103,11 @@ impl Tile {
 enum Mode {
     Choose,
     Type,
-    Help,
+    /// The list of keys: its first row in sight, and how many are.
+    Help {
+        top: usize,
+        page: usize,
+    },
     AskEnd,
     /// A line is being typed at the bottom.
     Line(Purpose),

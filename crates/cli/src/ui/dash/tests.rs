@@ -312,6 +312,39 @@ fn the_keys_are_shown_whole_on_80_columns() {
     assert!(!stage.screen().contains("show or hide the keys"), "{}", stage.screen());
 }
 
+/// Texts were cut, nothing said that there were more, and the arrow keys closed the box.
+#[test]
+fn the_keys_scroll_in_a_small_terminal() {
+    let mut stage = Stage::new(&["a"], 40, 12);
+    assert!(stage.screen().ends_with("? keys"), "{}", stage.screen());
+    stage.send("?");
+    assert!(stage.screen().contains("Keys 1–9 of"), "{}", stage.screen());
+    let mut seen = String::new();
+    for _ in 0..30 {
+        seen += &stage.screen().replace(['│', '\n'], " ");
+        stage.send("\x1b[B");
+    }
+    for word in draw::HELP.iter().flat_map(|(keys, text)| keys.split(' ').chain(text.split(' '))) {
+        assert!(seen.contains(&format!(" {word}")), "{word}");
+    }
+    stage.send("\x1b[5~\x1b[5~\x1b[5~\x1b[5~");
+    assert!(stage.screen().contains("Keys 1–9 of"), "{}", stage.screen());
+    stage.send("\x1b[6~");
+    assert!(stage.screen().contains("Keys 10–18 of"), "{}", stage.screen());
+    stage.send("q");
+    assert!(!stage.screen().contains("Keys"), "{}", stage.screen());
+}
+
+#[test]
+fn without_sessions_the_whole_text_is_shown() {
+    for cols in [80, 40, 30] {
+        let stage = Stage::new(&[], cols, 12);
+        for word in ["PROGRAM", "terminal."] {
+            assert!(stage.screen().contains(word), "{cols}: {}", stage.screen());
+        }
+    }
+}
+
 #[test]
 fn more_sessions_than_fit_are_scrolled() {
     let names: Vec<String> = (1..=30).map(|i| format!("s{i}")).collect();

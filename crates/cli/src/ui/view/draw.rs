@@ -16,14 +16,19 @@ use super::prompt::Purpose;
 use super::rows::{self, Row};
 use super::search::Hit;
 use super::timeline::Timeline;
-use super::{App, Drawn, Letter, Mode, Origin, help};
+use super::{App, Drawn, Letter, Mode, Origin};
 use crate::human::shortened;
 use crate::ui::canvas::{Brush, cover, label};
+use crate::ui::help;
+use crate::ui::status_line::{Hint, draw_badge, draw_text};
 use crate::ui::styles::Mood;
 
 /// The least width of the box, if there is room: a narrow terminal is no reason for a narrow
 /// text.
 const BOX_WIDTH: u16 = 64;
+
+/// The signs in the gutter.
+const LEGEND: &str = " ◆ snapshot  ▾ marker  ✎ instruction ";
 
 /// The parts of the screen.
 struct Layout {
@@ -76,7 +81,9 @@ impl App {
         }
         let (keys, styles) = (self.key_tables(), self.options.styles);
         if let Mode::Help(top) = &mut self.mode {
-            *top = help::draw(buf, layout.main, (keys, &self.options.keymap), *top, styles).0;
+            let lines = keys.help(&self.options.keymap);
+            let lines: Vec<(&str, &str)> = lines.iter().map(|(keys, text)| (keys.as_str(), *text)).collect();
+            *top = help::draw(buf, layout.main, &lines, LEGEND, *top, styles).0;
             return None;
         }
         cursor
@@ -331,23 +338,11 @@ impl App {
 
     fn paint_status(&mut self, area: Rect, buf: &mut Buffer) {
         let styles = self.options.styles;
-        buf.set_style(area, styles.status());
         let (badge, mood) = self.badge();
-        let badge = format!(" {badge} ");
-        let mut x = area.x;
-        x += label(buf, x, area.y, area.width, &badge, styles.badge(mood)) + 1;
-        let room = area.right().saturating_sub(x);
-        let hints = self.hints();
-        let hint_width: u16 = hints.iter().map(|(k, t)| (k.width() + t.width() + 3) as u16).sum();
-        let text = self.status_text();
-        let used = label(buf, x, area.y, room, &shortened(&text, usize::from(room)), styles.status());
-        let mut at = area.right().saturating_sub(hint_width);
-        if x + used < at {
-            for (key, text) in hints {
-                at += label(buf, at, area.y, area.right() - at, key, styles.key());
-                at += label(buf, at, area.y, area.right() - at, &format!(" {text}  "), styles.status());
-            }
-        }
+        let rest = draw_badge(buf, area, &badge, mood, styles);
+        // A question or a notice is short-lived, and is read whole.
+        let keeps_hint = self.question().is_none() && self.notice.is_none();
+        draw_text(buf, rest, &self.status_text(), &self.hints(), keeps_hint, styles);
     }
 
     /// The state in a word.
@@ -485,7 +480,7 @@ impl App {
         }
     }
 
-    fn hints(&self) -> Vec<(&'static str, &'static str)> {
+    fn hints(&self) -> Vec<Hint> {
         match (&self.mode, &self.origin) {
             (Mode::Type, _) => vec![("Ctrl-]", "stop typing")],
             (Mode::Prompt(_), _) => vec![("Enter", "accept"), ("Esc", "back")],
@@ -499,12 +494,12 @@ impl App {
                 _,
             ) => Vec::new(),
             (_, Origin::Live(live, _)) if live.runs() => {
-                vec![("Enter", "type"), ("/", "search"), ("?", "keys"), ("q", "quit")]
+                vec![("Enter", "type"), ("/", "search"), ("q", "quit"), ("?", "keys")]
             }
-            (_, Origin::Live(..)) => vec![("/", "search"), ("?", "keys"), ("q", "quit")],
+            (_, Origin::Live(..)) => vec![("/", "search"), ("q", "quit"), ("?", "keys")],
             (_, Origin::Tape(tape)) => {
                 let space = if tape.plays() { "pause" } else { "play" };
-                vec![("space", space), ("/", "search"), ("i", "instruct"), ("?", "keys"), ("q", "quit")]
+                vec![("space", space), ("/", "search"), ("i", "instruct"), ("q", "quit"), ("?", "keys")]
             }
         }
     }

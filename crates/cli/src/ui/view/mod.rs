@@ -7,7 +7,6 @@ mod brackets;
 mod commands;
 mod draw;
 mod filter;
-mod help;
 mod input;
 mod instruct;
 mod marks;

@@ -245,3 +245,21 @@ fn the_help_scrolls_and_names_everything() {
         tall.screen()
     );
 }
+
+/// Texts were cut at the right border.
+#[test]
+fn the_help_is_whole_in_narrow_terminals() {
+    for (cols, rows) in [(80, 24), (40, 12)] {
+        let mut stage = Stage::of(&forty(), cols, rows);
+        stage.send("?");
+        let mut seen = String::new();
+        for _ in 0..200 {
+            seen += &stage.screen().replace(['│', '\n'], " ");
+            stage.send("j");
+        }
+        for word in ["border", "(OSC", "clipboard", "snapshot", "output", "others", "columns)"] {
+            assert!(seen.contains(&format!(" {word}")), "{cols}×{rows}: {word}");
+        }
+        assert!(!seen.contains("step to the ne "), "{cols}×{rows}");
+    }
+}

@@ -170,7 +170,7 @@ fn a_recording_opens_at_its_end_in_a_frame_of_its_size() {
             "         ╰────────────────────╯",
             "",
             " 0:40 / 0:40 ━━━━━━▾━━━━◆━━━━━◆━━━━● 1×",
-            " ■ END  rows 33–40 of 40 · 100%",
+            " ■ END  rows 33–40 of 40 · 100% ? keys",
         ]
     );
 }
@@ -383,6 +383,19 @@ fn a_finished_recording_is_not_followed() {
     stage.pass(3 * SECOND);
     stage.pass(3 * SECOND);
     assert!(stage.screen().contains("■ END"), "{}", stage.screen());
+}
+
+/// All hints were left out where one of them did not fit.
+#[test]
+fn the_status_line_always_names_the_key_for_help() {
+    for (cols, rows) in [(80, 24), (60, 14), (40, 12), (30, 12)] {
+        let stage = Stage::of(&forty(), cols, rows);
+        let status = stage.rows().pop().unwrap_or_default();
+        assert!(status.ends_with("? keys"), "{cols}×{rows}: {status}");
+        let (live, _) = Stage::live(cols, rows);
+        let status = live.rows().pop().unwrap_or_default();
+        assert!(status.ends_with("? keys"), "{cols}×{rows}: {status}");
+    }
 }
 
 #[test]
