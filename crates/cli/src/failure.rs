@@ -299,7 +299,7 @@ impl From<ViewError> for Failure {
     fn from(e: ViewError) -> Self {
         let kind = match e {
             ViewError::Play(e) => return e.into(),
-            ViewError::NoTerminal | ViewError::Begin { missing: false, .. } => Kind::Usage,
+            ViewError::NoTerminal(_) | ViewError::Begin { missing: false, .. } => Kind::Usage,
             ViewError::Begin { .. } => Kind::NotFound,
             _ => Kind::Io,
         };

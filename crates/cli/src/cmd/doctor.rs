@@ -142,7 +142,7 @@ fn this_terminal() -> (Verdict, String) {
     else {
         return (
             Verdict::Absent,
-            "none here: run, rec and play work without one, view and attach do not".into(),
+            "none here: run, rec, play and attach work without one, view and dash do not".into(),
         );
     };
     let var = |name: &str| std::env::var(name).ok().filter(|v| !v.is_empty());

@@ -48,8 +48,8 @@ pub(crate) struct ViewArgs {
     /// A recording, or the id or name of a live session [default: the only live session]
     #[arg(value_name = "FILE|SESSION")]
     what: Option<OsString>,
-    /// Start at a time (1:23:45, 90s), a percentage (50%) or an output offset (byte:4096) [default:
-    /// the end]
+    /// Start at a time (1:23:45, 90s), a percentage (50%), a marker or snapshot (@label) or an
+    /// output offset (byte:4096) [default: the end]
     #[arg(long, value_name = "PLACE", value_parser = parse::position)]
     at: Option<parse::Position>,
     /// Start playing at once
@@ -150,7 +150,7 @@ fn watch(
 pub(crate) fn run_viewed(own: Option<WinSize>) -> Result {
     let config = Config::load()?;
     if !(io::stdin().is_terminal() && io::stdout().is_terminal()) {
-        return Err(ViewError::NoTerminal.into());
+        return Err(ViewError::NoTerminal("the viewer").into());
     }
     // The program's terminal fits into the viewer's frame.
     let fitting =

@@ -223,7 +223,9 @@ fn what_cannot_be_viewed_says_so() {
     let path = recording(&home, 1);
     let out = home.run(["view".as_ref(), path.as_os_str()]);
     assert_eq!(out.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&out.stderr).contains("needs a terminal"), "{out:?}");
+    assert!(String::from_utf8_lossy(&out.stderr).contains("the viewer needs a terminal"), "{out:?}");
+    let out = home.run(["dash"]);
+    assert!(String::from_utf8_lossy(&out.stderr).contains("the dashboard needs a terminal"), "{out:?}");
     let out = home.run(["view", "nowhere.ahr"]);
     assert_eq!(out.status.code(), Some(3), "{out:?}");
     assert!(String::from_utf8_lossy(&out.stderr).contains("neither a file nor a live session"), "{out:?}");

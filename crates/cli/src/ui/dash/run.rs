@@ -15,7 +15,8 @@ use crate::ui::view::run::{FRAME, ViewError};
 /// When the terminal fails.
 pub fn run(dash: &mut Dash, mouse: bool, alerts: &Alerts) -> Result<Option<i32>, ViewError> {
     let clock = Clock::start();
-    let mut screen = Screen::take(mouse, dash.styles.cursor())?.ok_or(ViewError::NoTerminal)?;
+    let screen = Screen::take(mouse, dash.styles.cursor())?;
+    let mut screen = screen.ok_or(ViewError::NoTerminal("the dashboard"))?;
     let mut drawn_at = None;
     loop {
         let now = clock.now().mono;

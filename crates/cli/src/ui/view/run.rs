@@ -22,8 +22,8 @@ const HALF_DRAWN: Duration = Duration::from_millis(150);
 #[non_exhaustive]
 pub enum ViewError {
     /// There is no terminal to show it on.
-    #[error("the viewer needs a terminal to show itself on: run it on one")]
-    NoTerminal,
+    #[error("{0} needs a terminal: standard input and output must be one")]
+    NoTerminal(&'static str),
     /// The place to begin at is missing, or the search to begin with is wrong.
     #[error("{message}")]
     Begin {
@@ -52,7 +52,8 @@ pub fn run(
     begin: impl FnOnce(&mut App) -> Result<(), ViewError>,
 ) -> Result<Option<i32>, ViewError> {
     let clock = Clock::start();
-    let mut screen = Some(Screen::take(mouse, app.options.styles.cursor())?.ok_or(ViewError::NoTerminal)?);
+    let mut screen =
+        Some(Screen::take(mouse, app.options.styles.cursor())?.ok_or(ViewError::NoTerminal("the viewer"))?);
     begin(app)?;
     if let Origin::Tape(tape) = &mut app.origin {
         tape.look_ahead();
@@ -60,7 +61,10 @@ pub fn run(
     let mut drawn_at = None;
     loop {
         let Some(shown) = &mut screen else {
-            screen = Some(Screen::take(mouse, app.options.styles.cursor())?.ok_or(ViewError::NoTerminal)?);
+            screen = Some(
+                Screen::take(mouse, app.options.styles.cursor())?
+                    .ok_or(ViewError::NoTerminal("the viewer"))?,
+            );
             drawn_at = None;
             continue;
         };
