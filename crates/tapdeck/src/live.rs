@@ -35,9 +35,11 @@ pub const NAME_LIMIT: usize = 64;
 /// Checks a name for a session.
 ///
 /// # Errors
-/// When it is empty or too long.
+/// When it is blank or too long, or has control characters.
 pub fn check_name(name: &str) -> Result<(), DoorError> {
     match name.chars().count() {
+        _ if name.trim().is_empty() => Err(DoorError::Blank),
+        _ if name.chars().any(char::is_control) => Err(DoorError::Control),
         1..=NAME_LIMIT => Ok(()),
         n => Err(DoorError::Name(n)),
     }
@@ -47,8 +49,14 @@ pub fn check_name(name: &str) -> Result<(), DoorError> {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DoorError {
-    /// Its name is empty or too long.
-    #[error("a name has 1 to {NAME_LIMIT} characters, and not {0}")]
+    /// Its name is empty, or blanks only.
+    #[error("a name cannot be blank")]
+    Blank,
+    /// Its name has control characters.
+    #[error("a name cannot contain control characters")]
+    Control,
+    /// Its name is too long.
+    #[error("a name has at most {NAME_LIMIT} characters, and not {0}")]
     Name(usize),
     /// Another session has its name.
     #[error("the name {name:?} is taken{}", by.as_ref().map(|id| format!(" by session {id}")).unwrap_or_default())]

@@ -5,9 +5,10 @@ use std::process::Stdio;
 
 use serde_json::Value;
 use tapdeck_needs::skip;
+use tapdeck_proto::bus::Rename;
 
 use crate::live::{Detached, text};
-use crate::support::{Home, Seat, TAPDECK, eventually, recorded_output, signal};
+use crate::support::{Home, PATIENCE, Seat, TAPDECK, eventually, recorded_output, signal};
 
 /// The names of the files in the home, without the folders of the system.
 fn files(home: &Home) -> Vec<String> {
@@ -50,6 +51,25 @@ fn a_name_belongs_to_one_session() {
     }
     // A renamed session has given its name back, and holds the new one.
     let other = Detached::start(&home, &["--name", "other"], &["cat"]);
+    for (name, why) in [
+        ("", "cannot be blank"),
+        (" ", "cannot be blank"),
+        ("a\nb", "cannot contain control characters"),
+        (&"x".repeat(65), "at most 64 characters"),
+    ] {
+        for args in [
+            &["run", "--name", name, "--", "touch", "ran"][..],
+            &["rec", "--name", name, "b.ahr", "--", "touch", "ran"],
+            &["serve", "token", "add", "--name", name],
+            &["rename", "other", name],
+        ] {
+            let out = home.run(args);
+            assert_eq!(out.status.code(), Some(2), "{args:?}: {}", text(&out));
+            assert!(text(&out).contains(why), "{args:?}: {}", text(&out));
+        }
+        let denied = other.bus("human", "test").request(&Rename { name: name.to_owned() }, PATIENCE);
+        assert!(denied.is_err_and(|e| e.to_string().contains(why)), "{name:?}");
+    }
     let out = home.run(["rename", "other", "build"]);
     assert_eq!(out.status.code(), Some(1), "{}", text(&out));
     assert!(text(&out).contains("the name \"build\" is taken"), "{}", text(&out));

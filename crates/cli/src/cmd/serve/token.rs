@@ -45,7 +45,7 @@ enum TokenCommand {
         )]
         scope: Vec<Scope>,
         /// Name of the token
-        #[arg(long, value_name = "NAME")]
+        #[arg(long, value_name = "NAME", value_parser = parse::session_name)]
         name: Option<String>,
         /// Lifetime, such as 12h or 7d [default: never expires]
         #[arg(long, value_name = "TIME", value_parser = parse::duration)]
@@ -81,9 +81,6 @@ pub(super) fn run(args: &TokenArgs) -> Result {
     match &args.command {
         TokenCommand::Add { scope, name, expires, output, overwrite } => {
             let scopes = Scope::ALL.into_iter().filter(|known| scope.contains(known)).collect();
-            if name.as_deref().is_some_and(|n| n.is_empty() || n.chars().any(char::is_control)) {
-                return Err(Failure::usage("a token's name must not be empty or have control characters"));
-            }
             let ends = expires.map(|e| now + e);
             // Before the token is made: one that cannot be handed over must not be good.
             let create =
