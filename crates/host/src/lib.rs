@@ -75,11 +75,12 @@ pub use out_file::OutFile;
 pub use player::{Goal, PlayError, Player};
 pub use process_table::{Sessions, by_session};
 pub use recorder::{
-    CreateError, IfExists, KeepInput, LiveIndex, Mended, RecordOptions, Recorder, RecordingFile, Report,
-    SEALED_SIDECARS, SyncLevel, append_lines, calendar, can_record, digest_of, file_digest, find_sidecar,
-    forget_sidecars, home_folder, recording_name, recordings_folder, sidecar, state_folder,
+    CreateError, IfExists, KeepInput, LiveIndex, Mended, NAME_PLACEHOLDERS, RecordOptions, Recorder,
+    RecordingFile, Report, SEALED_SIDECARS, SyncLevel, append_lines, calendar, can_record, digest_of,
+    file_digest, find_sidecar, forget_sidecars, home_folder, recording_name, recordings_folder, sidecar,
+    state_folder,
 };
-pub use shared::{Bell, SharedLog, Woken};
+pub use shared::{Bell, RecordingStatus, SharedLog, Woken};
 pub use source::{Source, SourceError, open_stream, timing_names};
 pub use spool::is_stream;
 pub use sys::{InheritedSignals, die_by, raise_file_limit};

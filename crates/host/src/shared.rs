@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -35,6 +36,20 @@ struct Inner {
     awaited: BTreeMap<Seq, Sender<Result<Anchor, SnapshotError>>>,
     /// Something awaited was appended since the recorder last woke.
     urgent: bool,
+    /// The recordings of the session, in the order of their start.
+    recordings: Vec<RecordingStatus>,
+}
+
+/// How a recording of a session is doing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RecordingStatus {
+    /// Its absolute path.
+    pub path: PathBuf,
+    /// Whether nothing more is written to it.
+    pub ended: bool,
+    /// The first thing that went wrong, in a sentence.
+    pub error: Option<String>,
 }
 
 /// A sleeping reader, to be woken once, when this much is pending for it.
@@ -165,6 +180,7 @@ impl SharedLog {
             recorder: None,
             awaited: BTreeMap::new(),
             urgent: false,
+            recordings: Vec::new(),
         };
         Self(Arc::new(Shared { inner: Mutex::new(inner), flushed: Condvar::new() }))
     }
@@ -292,6 +308,31 @@ impl SharedLog {
     /// Whether a recorder puts the log on disk.
     pub(crate) fn is_recorded(&self) -> bool {
         self.lock().recorder.is_some()
+    }
+
+    /// Notes how a recording is doing.
+    pub(crate) fn note_recording(&self, path: &Path, ended: bool, error: Option<&String>) {
+        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        let status = RecordingStatus { path, ended, error: error.cloned() };
+        let recordings = &mut self.lock().recordings;
+        match recordings.iter_mut().rfind(|r| r.path == status.path && !r.ended) {
+            Some(known) => *known = status,
+            None if ended => {}
+            None => recordings.push(status),
+        }
+    }
+
+    /// Forgets a recording that was stopped before the session ended.
+    pub(crate) fn forget_recording(&self, path: &Path) {
+        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        self.lock().recordings.retain(|recording| recording.path != path);
+    }
+
+    /// Returns the newest recording that is still written, or else the newest one.
+    pub fn recording(&self) -> Option<RecordingStatus> {
+        let inner = self.lock();
+        let running = inner.recordings.iter().rfind(|recording| !recording.ended);
+        running.or(inner.recordings.last()).cloned()
     }
 
     /// The oldest byte of output still kept.

@@ -214,6 +214,10 @@ impl<T: Tap + Send + 'static> TapThread<T> {
         Ok(Self { thread, log, reader: id })
     }
 
+    pub(crate) fn log(&self) -> &SharedLog {
+        &self.log
+    }
+
     /// Stops the tap behind what has happened so far, and returns it.
     ///
     /// # Errors

@@ -228,7 +228,6 @@ impl Doors {
         let admin = Office { late: late.clone(), folder: self.folder.clone(), entry: Arc::clone(&entry) };
         let options = LiveOptions::default()
             .about(about(listing))
-            .recording(listing.recording.clone())
             .doors(self.doors)
             .linger(self.options.linger)
             .turns(self.options.turns)
@@ -289,10 +288,6 @@ struct Office {
 impl Admin for Office {
     fn record(&mut self, asked: &Rec) -> Result<u64, AdminError> {
         self.late.answer(asked)
-    }
-
-    fn recording(&self) -> Option<String> {
-        self.late.recorders().last().map(|r| r.path().to_string_lossy().into_owned())
     }
 
     fn rename(&mut self, name: &str) -> Result<(), AdminError> {

@@ -440,6 +440,43 @@ fn a_recording_begun_late_has_the_past_in_it() {
     assert_eq!(home.run(["rec", "--attach", "more", "--timeout", "1s"]).status.code(), Some(2));
 }
 
+/// A recording that has ended, well or not, is not listed as one that runs.
+#[test]
+fn the_list_says_how_a_recording_is_doing() {
+    let home = Home::new();
+    for (n, (name, limit, running, ended)) in [
+        ("a.cast", "8", "failed", "failed"),
+        ("a.ahr", "8", "failed", "failed"),
+        ("b.cast", "unlimited", "running", "finished"),
+        ("b.ahr", "unlimited", "running", "finished"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let session = format!("s{n}");
+        let script = format!(
+            "ulimit -f {limit}; exec {} rec -d --name {session} {name} -- \
+             sh -c 'head -c 200000 /dev/urandom; read x'",
+            crate::support::TAPDECK
+        );
+        let started = home.command("sh").args(["-c", &script]).output().expect("it runs");
+        assert!(started.status.success(), "{}", text(&started));
+        let is = |state: &str| {
+            let all: Value = serde_json::from_slice(&home.run(["ls", "--json"]).stdout).expect("JSON");
+            let listed = all[0].clone();
+            let path = home.path(name).display().to_string();
+            listed["recording"] == path.as_str()
+                && listed["recording_state"] == state
+                && listed["recording_error"].is_string() == (state == "failed")
+        };
+        eventually(&format!("{name} to be {running}"), || is(running));
+        assert!(home.run(["type", &session, "go", "--enter"]).status.success());
+        assert!(home.run(["wait", &session, "--exit"]).status.success());
+        eventually(&format!("{name} to be {ended}"), || is(ended));
+        assert!(home.run(["kill", &session]).status.success());
+    }
+}
+
 #[test]
 fn a_foreground_session_is_live_too() {
     let home = Home::new();

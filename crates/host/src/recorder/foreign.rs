@@ -21,6 +21,7 @@ use tapdeck_tape::{EventWriter, Format, Header, Kind, Parts, writer};
 use super::scrub::Held;
 use super::{BLOCK_AGE, KeepInput, RecordOptions, RecorderTap, RecordingFile, Report};
 use crate::clock::Clock;
+use crate::shared::SharedLog;
 use crate::tap::{Tap, Wake};
 
 /// This much is written at once, at the latest.
@@ -29,6 +30,7 @@ const CHUNK: usize = 64 * 1024;
 /// A recording in a format of others in the making.
 pub(super) struct ForeignTap {
     file: RecordingFile,
+    log: SharedLog,
     input: KeepInput,
     size: WinSize,
     writer: Box<dyn EventWriter>,
@@ -64,7 +66,7 @@ impl ForeignTap {
         options: &RecordOptions,
         clock: Clock,
         size: WinSize,
-        pipes: bool,
+        log: SharedLog,
     ) -> io::Result<Self> {
         let container = file.container();
         let size = size.or_default();
@@ -80,7 +82,7 @@ impl ForeignTap {
         let zst = container.zst.then(|| ZstWriter::new(3)).transpose().map_err(io::Error::other)?;
         let mut held = options.scrub.clone().map(|rules| Held::new(rules, size, options.input.any()));
         let mut first = header(options, clock, size);
-        first.pipes = pipes;
+        first.pipes = log.is_on_pipes();
         if let Some(held) = &mut held {
             first = scrub_header(&first, held.scrubber());
         }
@@ -89,6 +91,7 @@ impl ForeignTap {
         let report = Report::nothing(file.path().to_owned());
         Ok(Self {
             file,
+            log,
             input: options.input,
             size,
             writer,
@@ -168,8 +171,8 @@ impl ForeignTap {
             }
             Err(e) => {
                 self.report.lost_bytes += output;
-                self.report.trouble.get_or_insert_with(|| e.to_string());
-                if !std::mem::replace(&mut self.broken, true) {
+                if !self.broken {
+                    self.break_off(&e);
                     self.report.whole = self.end_early();
                 }
             }
@@ -193,9 +196,15 @@ impl ForeignTap {
 
     fn sync(&mut self) {
         if let Err(e) = self.file.sync() {
-            self.broken = true;
-            self.report.trouble.get_or_insert_with(|| e.to_string());
+            self.break_off(&e);
         }
+    }
+
+    /// Writes nothing more from here on.
+    fn break_off(&mut self, e: &io::Error) {
+        self.broken = true;
+        self.report.trouble.get_or_insert_with(|| e.to_string());
+        self.log.note_recording(self.file.path(), true, self.report.trouble.as_ref());
     }
 }
 
@@ -267,6 +276,7 @@ impl Tap for ForeignTap {
         }
         self.report.losses = self.writer.losses().clone();
         self.report.duration = now.mono.since_start();
+        self.log.note_recording(self.file.path(), true, self.report.trouble.as_ref());
     }
 }
 

@@ -38,7 +38,7 @@ pub use file::{CreateError, IfExists, RecordingFile, digest_of, file_digest, for
 use foreign::ForeignTap;
 pub use foreign::can_record;
 pub use live::LiveIndex;
-pub use name::{calendar, home_folder, recording_name, recordings_folder, state_folder};
+pub use name::{NAME_PLACEHOLDERS, calendar, home_folder, recording_name, recordings_folder, state_folder};
 use native::NativeTap;
 pub use salvage::Mended;
 use scrub::Held;
@@ -294,9 +294,10 @@ impl Recorder {
     ) -> io::Result<Self> {
         file.begin(options.sync)?;
         let path = file.path().to_owned();
+        log.note_recording(&path, false, None);
         let tap_reader = TapReader::new(&log, reader, clock);
         if file.container().format != Format::Ahr || file.container().zst {
-            let tap = ForeignTap::new(file, &options, clock, size, log.is_on_pipes())?;
+            let tap = ForeignTap::new(file, &options, clock, size, log)?;
             return Self::run(tap_reader, Box::new(tap), path);
         }
         let mut meta = first_meta(&options, clock, size);
@@ -347,7 +348,10 @@ impl Recorder {
 
     /// Ends the recording before the session ends.
     pub fn stop(self) -> Report {
-        report(self.tap.stop(), self.path)
+        let log = self.tap.log().clone();
+        let report = report(self.tap.stop(), self.path);
+        log.forget_recording(&report.path);
+        report
     }
 
     /// Waits until everything is on disk. The log must have been closed.

@@ -34,6 +34,9 @@ pub fn recordings_folder() -> Option<PathBuf> {
     Some(known_state_folder()?.join("recordings"))
 }
 
+/// The placeholders that [`recording_name`] fills in.
+pub const NAME_PLACEHOLDERS: [&str; 4] = ["date", "time", "program", "pid"];
+
 /// The name of a recording that is given none, by this pattern: `{date}`, `{time}`, `{program}` and
 /// `{pid}` are filled in.
 pub fn recording_name(pattern: &str, clock: Clock, program: &Path) -> String {

@@ -24,7 +24,8 @@ pub use push::{
 };
 pub use reply::{
     About, Brokered, Captured, Client, Denied, Done, Explained, Found, Info, Nothing, Outcome, Pasted,
-    Recorded, Released, Reply, Resized, SessionState, Status, Subscribed, Taken, Typed, Welcome,
+    Recorded, RecordingState, Released, Reply, Resized, SessionState, Status, Subscribed, Taken, Typed,
+    Welcome,
 };
 pub use request::{
     Ack, Ask, Broker, Button, Cmd, Explain, Find, Frames, Hello, InfoWanted, Key, Kill, Line as TypedLine,

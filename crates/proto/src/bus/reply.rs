@@ -199,6 +199,23 @@ impl Denied {
     }
 }
 
+/// The state of a recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum RecordingState {
+    /// It is being written.
+    Running,
+    /// It is complete.
+    Finished,
+    /// It ended before the session did, or something is missing from it.
+    Failed,
+    /// A state that this version does not know.
+    #[default]
+    #[serde(other)]
+    Unknown,
+}
+
 /// The state of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -280,8 +297,12 @@ pub struct Status {
     pub driver: Option<String>,
     /// A program inside the host process waits for a line of input.
     pub waiting: bool,
-    /// Where it is recorded.
+    /// The recording that is written, or else the newest one.
     pub recording: Option<String>,
+    /// Whether that recording is still written.
+    pub recording_state: Option<RecordingState>,
+    /// What went wrong with that recording.
+    pub recording_error: Option<String>,
     /// The screen's width.
     pub cols: u16,
     /// The screen's height.

@@ -75,7 +75,6 @@ impl Hub {
             log: session.log,
             clock: session.clock,
             about: options.about,
-            recording: options.recording,
             has_terminal: session.has_terminal,
             pid: session.pid,
             admin: options.admin,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tapdeck_core::{Event, Offset, ReaderKind, Seq, Time};
-use tapdeck_host::Picture;
+use tapdeck_host::{Picture, RecordingStatus};
 use tapdeck_proto::bus::{self, Frames, InfoWanted, Screen, Snap, Subscribed};
 use tapdeck_term::Line;
 
@@ -56,7 +56,7 @@ impl LiveSession {
     ) -> Answer {
         // Before the model is held: the driver, which answers this, may be waiting for the model.
         let driver = self.access.holder().or_else(|| self.holder_name());
-        let (state, ring_from) = (self.state(), self.log.oldest());
+        let (state, ring_from, recording) = (self.state(), self.log.oldest(), self.log.recording());
         let look = self.access.look();
         let term = look.term();
         let detector = look.detector();
@@ -69,8 +69,9 @@ impl LiveSession {
                 pid: self.pid,
                 driver,
                 waiting: self.waiting,
-                recording: (self.admin.as_ref().and_then(|admin| admin.recording()))
-                    .or_else(|| self.recording.clone()),
+                recording: recording.as_ref().map(|r| r.path.to_string_lossy().into_owned()),
+                recording_state: recording.as_ref().map(recording_state),
+                recording_error: recording.and_then(|r| r.error),
                 cols: term.size().cols,
                 rows_n: term.size().rows,
                 title: term.title().to_owned(),
@@ -220,4 +221,12 @@ fn leave_out(screen: &mut Screen, numbers: &[u64], excess: usize) {
 /// Serialises a message. These types have no maps with other keys than texts, so it cannot fail.
 fn encode(message: &impl serde::Serialize) -> String {
     serde_json::to_string(message).unwrap_or_default()
+}
+
+fn recording_state(recording: &RecordingStatus) -> bus::RecordingState {
+    match (recording.ended, &recording.error) {
+        (false, _) => bus::RecordingState::Running,
+        (true, None) => bus::RecordingState::Finished,
+        (true, Some(_)) => bus::RecordingState::Failed,
+    }
 }

@@ -73,9 +73,6 @@ pub trait Admin: Send {
     /// When the recording cannot be started, or there is none to stop.
     fn record(&mut self, asked: &tapdeck_proto::bus::Rec) -> Result<u64, AdminError>;
 
-    /// Returns the newest recording that was started here and has not been stopped.
-    fn recording(&self) -> Option<String>;
-
     /// Gives the session another name.
     ///
     /// # Errors
@@ -89,8 +86,6 @@ pub trait Admin: Send {
 pub struct LiveOptions {
     /// What it says about itself.
     pub about: tapdeck_proto::bus::About,
-    /// Where it is recorded from its beginning on.
-    pub recording: Option<String>,
     /// Where clients come in, and what each door grants.
     pub doors: Vec<(Door, Grants)>,
     /// Stay after the program's end until a client has looked, but no longer than this.
@@ -108,13 +103,6 @@ impl LiveOptions {
     #[must_use]
     pub fn about(mut self, about: tapdeck_proto::bus::About) -> Self {
         self.about = about;
-        self
-    }
-
-    /// Says where the session is recorded from its beginning on.
-    #[must_use]
-    pub fn recording(mut self, recording: impl Into<Option<String>>) -> Self {
-        self.recording = recording.into();
         self
     }
 

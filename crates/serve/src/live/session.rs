@@ -19,8 +19,6 @@ pub(super) struct LiveSession {
     pub(super) log: SharedLog,
     pub(super) clock: Clock,
     pub(super) about: bus::About,
-    /// Where it is recorded from its beginning on.
-    pub(super) recording: Option<String>,
     pub(super) has_terminal: bool,
     pub(super) pid: Option<i32>,
     pub(super) admin: Option<Box<dyn Admin>>,

@@ -101,7 +101,7 @@ impl NativeTap {
     fn note_refusal(&mut self, e: &io::Error, now: WallTime) {
         let may_pass = matches!(e.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
         self.disk = if may_pass { Disk::Full(now + RETRY) } else { Disk::Broken };
-        self.report.trouble.get_or_insert_with(|| e.to_string());
+        self.note_trouble(e);
     }
 
     /// Writes down what was lost, and the size that a reader could not know of. This has a block of
@@ -133,7 +133,13 @@ impl NativeTap {
             // What a failed sync left behind is unknown, and asking again would say that all is
             // well.
             self.disk = Disk::Broken;
-            self.report.trouble.get_or_insert_with(|| e.to_string());
+            self.note_trouble(&e);
         }
+    }
+
+    fn note_trouble(&mut self, e: &io::Error) {
+        self.report.trouble.get_or_insert_with(|| e.to_string());
+        let broken = matches!(self.disk, Disk::Broken);
+        self.log.note_recording(self.file.path(), broken, self.report.trouble.as_ref());
     }
 }

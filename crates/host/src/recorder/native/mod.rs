@@ -384,6 +384,7 @@ impl Tap for NativeTap {
         self.publish(&["ahx"]);
         self.sidecars.finish();
         self.report.duration = self.clock.elapsed();
+        self.log.note_recording(self.file.path(), true, self.report.trouble.as_ref());
     }
 }
 
