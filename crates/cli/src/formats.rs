@@ -1,6 +1,9 @@
 //! Formats as the command line names them.
 
+use std::path::Path;
+
 use tapdeck::convert::To;
+use tapdeck_host::can_record;
 use tapdeck_tape::Container;
 
 /// The names of recordings' formats, as `--from` takes them.
@@ -9,6 +12,22 @@ pub(crate) const RECORDINGS: [&str; 10] =
 
 /// The names of what `convert` writes besides.
 pub(crate) const EXPORTS: [&str; 8] = ["txt", "ansi", "md", "json", "csv", "html", "svg", "svg-still"];
+
+/// The endings of what `rec` writes.
+const RECORDED: &str = ".ahr, .cast, .ttyrec, .typescript, .raw, each also with .zst";
+
+/// The format of a new recording: the one that was asked for, or the one that its name ends with;
+/// none for a name without an ending.
+pub(crate) fn recorded(name: &str, asked: Option<Container>) -> Result<Option<Container>, String> {
+    let ending = Path::new(name).extension().filter(|ending| !ending.is_empty());
+    let unsupported = match (asked.or_else(|| Container::of_name(name)), ending) {
+        (Some(container), _) if can_record(container.format) => return Ok(Some(container)),
+        (Some(container), _) => container.to_string(),
+        (None, Some(ending)) => format!("\".{}\"", ending.to_string_lossy()),
+        (None, None) => return Ok(None),
+    };
+    Err(format!("unsupported output format {unsupported}; supported: {RECORDED}"))
+}
 
 /// A target as `--format` of `convert` takes it.
 pub(crate) fn target(text: &str) -> Result<To, String> {

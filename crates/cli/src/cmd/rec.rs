@@ -11,7 +11,7 @@ use clap::Args;
 use tapdeck::scrub::{Owner, Rules, packs};
 use tapdeck_host::{
     Clock, CreateError, IfExists, KeepInput, Launch, LiveIndex, Mended, RecordOptions, Recording,
-    RecordingFile, Report, SyncLevel, can_record, recording_name, recordings_folder,
+    RecordingFile, Report, SyncLevel, recording_name, recordings_folder,
 };
 use tapdeck_tape::{Container, Format};
 
@@ -63,9 +63,6 @@ const NOT_LATE: [&str; 25] = [
 
 /// The format that carries everything.
 const NATIVE: Container = Container { format: Format::Ahr, zst: false };
-
-/// The endings of names that `rec` records.
-const RECORDED: &str = ".ahr, .cast, .ttyrec, .typescript or .raw (.zst behind it compresses)";
 
 /// Record a session, byte for byte.
 #[derive(Args, Clone)]
@@ -221,28 +218,12 @@ impl RecArgs {
     /// The format of the recording: that of `--format`, or the one that the file's name says.
     fn container(&self, path: &Path) -> Result<Container> {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let container = self.format.or_else(|| Container::of_name(&name));
-        let Some(container) = container else {
-            // A name without an extension is a native recording's. One with another extension asks
-            // for what cannot be recorded.
-            return match path.extension() {
-                None => Ok(NATIVE),
-                // It says itself what it is, or its name was made from that of a program.
-                Some(_) if self.append || self.file.is_none() => Ok(NATIVE),
-                Some(ending) => Err(Failure::usage(format!(
-                    "cannot record {}: unknown format \".{}\"; use {RECORDED}, or give --format",
-                    path.display(),
-                    ending.to_string_lossy(),
-                ))),
-            };
-        };
-        if !can_record(container.format) {
-            return Err(Failure::usage(format!(
-                "cannot record {}: {container} can only be converted to; record {RECORDED}, and see tapdeck convert",
-                path.display(),
-            )));
+        match formats::recorded(&name, self.format) {
+            Ok(container) => Ok(container.unwrap_or(NATIVE)),
+            // It says itself what it is, or its name was made from that of a program.
+            Err(_) if self.format.is_none() && (self.append || self.file.is_none()) => Ok(NATIVE),
+            Err(why) => Err(Failure::usage(format!("cannot record {}: {why}", path.display()))),
         }
-        Ok(container)
     }
 
     /// The options of the recording that follow from the arguments alone.

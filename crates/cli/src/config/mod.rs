@@ -11,10 +11,11 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use tapdeck::paths;
 use tapdeck_core::turns::AgentState;
+use tapdeck_host::NAME_PLACEHOLDERS;
 use toml::de::{DeTable, DeValue};
 
 use crate::failure::{Failure, Result};
-use crate::{nearest, parse};
+use crate::{formats, nearest, parse};
 
 mod settings;
 mod themes;
@@ -190,11 +191,34 @@ const CHECKS: &[Check] = &[
         other => Err(format!("expected \"osc9\", \"osc777\" or \"none\", and not {other:?}")),
     }),
     ("attach", "detach_keys", |config| parse::detach_keys(&config.attach.detach_keys).map(drop)),
-    ("rec", "name", |config| match config.rec.name.contains('/') {
-        true => Err("it is a name, not a path: the folder is a setting of its own".into()),
-        false => Ok(()),
-    }),
+    ("rec", "name", |config| check_recording_name(&config.rec.name)),
 ];
+
+fn check_recording_name(name: &str) -> Result<(), String> {
+    if name.contains('/') {
+        return Err("it is a name, not a path: the folder is a setting of its own".into());
+    }
+    if name.trim().is_empty() {
+        return Err("it is empty; write for instance \"{date}-{time}.ahr\"".into());
+    }
+    let mut plain = String::from("x");
+    let mut rest = name;
+    while let Some((before, (placeholder, after))) =
+        rest.split_once('{').and_then(|(before, rest)| Some((before, rest.split_once('}')?)))
+    {
+        if !NAME_PLACEHOLDERS.contains(&placeholder) {
+            let known = match nearest::name(placeholder, NAME_PLACEHOLDERS.iter().copied()) {
+                Some(meant) => format!("did you mean {{{meant}}}?"),
+                None => format!("use {{{}}}", NAME_PLACEHOLDERS.join("}, {")),
+            };
+            return Err(format!("unknown placeholder {{{placeholder}}}; {known}"));
+        }
+        plain.push_str(before);
+        rest = after;
+    }
+    plain.push_str(rest);
+    formats::recorded(&plain, None).map(drop)
+}
 
 fn check_states(names: &[String]) -> Result<(), String> {
     let check = |name: &String| name.parse::<AgentState>().map(drop).map_err(|e| e.to_string());
@@ -255,6 +279,10 @@ mod tests {
             ("[hooks]\nstates = [\"blokced\"]", 2, "states: no state is called \"blokced\""),
             ("[notifications]\nterminal = \"osc8\"", 2, "terminal: expected \"osc9\""),
             ("[rec]\nname = \"a/b\"", 2, "the folder is a setting of its own"),
+            ("[rec]\nname = \" \"", 2, "name: it is empty; write for instance"),
+            ("[rec]\nname = \"x.gif\"", 2, "name: unsupported output format \".gif\"; supported: .ahr"),
+            ("[rec]\n\nname = \"{dat}.ahr\"", 3, "unknown placeholder {dat}; did you mean {date}?"),
+            ("[rec]\nname = \"{}.ahr\"", 2, "unknown placeholder {}; use {date}, {time}, {program}, {pid}"),
             (
                 "[play]\ntheme = \"drak\"",
                 2,

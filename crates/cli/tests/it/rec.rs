@@ -68,7 +68,11 @@ fn what_cannot_be_recorded_leaves_nothing_behind() {
     let before = files();
     for (args, code, says) in [
         (&["nope/x.ahr", "--", "true"][..], 4, "cannot write nope/x.ahr: there is no folder nope; create it"),
-        (&["demo.gif", "--", "true"], 2, "cannot record demo.gif: unknown format \".gif\"; use .ahr, .cast"),
+        (
+            &["demo.gif", "--", "true"],
+            2,
+            "cannot record demo.gif: unsupported output format \".gif\"; supported: .ahr, .cast",
+        ),
         (&["demo.ans", "--", "true"], 2, "cannot record demo.ans"),
         (&["x.ahr", "--", "no-such-program"], 127, "no-such-program: command not found"),
         (&["x.cast", "--", "no-such-program"], 127, "command not found"),
