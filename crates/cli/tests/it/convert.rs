@@ -13,7 +13,7 @@ use crate::support::{Home, Seat, recorded_output};
 fn record(home: &Home, name: &str) {
     let script = "read x; printf 'one \\033[31mred\\033[m \\377bad\\n'; sleep 0.1; seq 1 40; exit 3";
     let mut child = home
-        .tapdeck(["rec", "-q", "-I", "--hidden-input", name, "--", "sh", "-c", script])
+        .tapdeck(["rec", "-q", "-I", name, "--", "sh", "-c", script])
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .spawn()

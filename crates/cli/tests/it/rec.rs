@@ -1,6 +1,6 @@
 //! `tapdeck rec`: every byte, whole after every accident.
 
-use std::io::Read;
+use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::process::Stdio;
@@ -152,6 +152,25 @@ fn input_is_recorded_only_when_asked_for() {
         assert!(info.contains(&format!(r#""inputs":{inputs}"#)), "{info}");
         let events = std::fs::read_to_string(home.path("typed.events.jsonl")).expect("who drove");
         assert!(events.contains(r#""to":"local""#), "{events}");
+    }
+}
+
+/// Tapdeck turns the echo off for piped input, which makes it no password.
+#[test]
+fn piped_input_is_recorded() {
+    let home = Home::new();
+    for name in ["a.ahr", "a.cast"] {
+        let mut child = home
+            .tapdeck(["rec", "-q", "-I", name, "--", "cat"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("it starts");
+        child.stdin.take().expect("piped").write_all(b"typed\n").expect("written");
+        assert!(child.wait().expect("ended").success());
+        home.run(["convert", "-q", "--overwrite", name, "-o", "x.cast"]);
+        let cast = std::fs::read_to_string(home.path("x.cast")).expect("a cast");
+        assert!(cast.lines().any(|l| l.contains("\"i\"") && l.contains("typed")), "{name}: {cast}");
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tapdeck_core::{Author, Event, Refused, Stamp, Time};
 
-use super::{Driver, Ended};
+use super::{Driver, Ended, LOCAL};
 use crate::backend::{Backend, EndOfInput};
 use crate::user_side::Typed;
 
@@ -92,7 +92,7 @@ impl<B: Backend> Driver<B> {
                 Ok(n) => {
                     self.last_traffic = now.mono;
                     if let Some(delivered) = self.gate.wrote(n) {
-                        let hidden = hidden && matches!(delivered.by, Author::Party(_));
+                        let hidden = hidden && self.may_hide(&delivered.by);
                         self.log
                             .append(Event::Input { by: delivered.by, bytes: delivered.bytes, hidden }, now);
                     }
@@ -104,6 +104,12 @@ impl<B: Backend> Driver<B> {
             }
         }
         Ok(())
+    }
+
+    /// Whether input of this author is hidden while the terminal does not echo. A user who pipes
+    /// has a terminal without echo from the start, so there it says nothing about the program.
+    fn may_hide(&self, by: &Author) -> bool {
+        matches!(by, Author::Party(name) if !self.is_piped || **name != *LOCAL)
     }
 
     /// Tells the program that no more input will come, as a terminal does: whenever it has read

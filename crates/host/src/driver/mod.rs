@@ -189,6 +189,8 @@ pub struct Driver<B> {
     answers: bool,
     /// The person at the user's terminal.
     local: PartyId,
+    /// That user pipes input and does not type it.
+    is_piped: bool,
     buf: BytesMut,
     size: WinSize,
     /// The size that the user's terminal would have the session in, and whether another party has
@@ -212,6 +214,9 @@ pub struct Driver<B> {
     recorder_at: (u64, Time),
 }
 
+/// The name of the user's terminal among the parties.
+const LOCAL: &str = "local";
+
 impl<B> fmt::Debug for Driver<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Driver").field("size", &self.size).finish_non_exhaustive()
@@ -223,7 +228,7 @@ impl<B: Backend> Driver<B> {
     /// size.
     pub fn new(backend: B, clock: Clock, config: Config, log: SharedLog) -> io::Result<Self> {
         let mut gate = Gate::new(config.lease, INPUT_LIMIT);
-        let local = gate.join("local", Role::Human);
+        let local = gate.join(LOCAL, Role::Human);
         let glass = Glass::new(&log, config.size, backend.bare_lines());
         Ok(Self {
             backend,
@@ -237,6 +242,7 @@ impl<B: Backend> Driver<B> {
             gate,
             handle: Handle::new()?,
             user: None,
+            is_piped: false,
             signals: None,
             modes: ModeWatch::default(),
             glass,
@@ -267,6 +273,7 @@ impl<B: Backend> Driver<B> {
         if let Some(user) = &mut user {
             user.wake_by(&self.handle);
         }
+        self.is_piped = user.as_ref().is_some_and(|user| !user.is_interactive());
         self.user = user;
         self.signals = signals;
         self
