@@ -16,6 +16,12 @@ pub fn bytes(n: u64) -> String {
     }
 }
 
+/// A number of things: `1 event`, `2 events`.
+pub fn count(n: impl Into<u64>, thing: &str) -> String {
+    let n = n.into();
+    format!("{n} {thing}{}", if n == 1 { "" } else { "s" })
+}
+
 /// A duration: `0.42s`, `12.3s`, `3:07`, `1:02:03`.
 pub fn duration(d: Duration) -> String {
     let secs = d.as_secs();

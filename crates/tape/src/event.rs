@@ -160,11 +160,17 @@ pub struct Note {
     pub at: FilePosition,
     /// What.
     pub what: String,
+    /// Whether a part of the recording could not be read.
+    pub is_damage: bool,
 }
 
 impl Note {
     pub(crate) fn item(at: FilePosition, what: impl Into<String>) -> Item {
-        Item::Note(Self { at, what: what.into() })
+        Item::Note(Self { at, what: what.into(), is_damage: false })
+    }
+
+    pub(crate) fn damage(at: FilePosition, what: impl Into<String>) -> Item {
+        Item::Note(Self { at, what: what.into(), is_damage: true })
     }
 }
 

@@ -61,7 +61,7 @@ impl<R: Read> TtyrecReader<R> {
         }
         let Some(head) = self.window.data().first_chunk::<HEAD>() else {
             self.done = true;
-            return Ok(Some(Note::item(at, "the file ends within a record")));
+            return Ok(Some(Note::damage(at, "the file ends within a record")));
         };
         let word = |i: usize| u32::from_le_bytes([head[i], head[i + 1], head[i + 2], head[i + 3]]);
         let (sec, usec, len) = (word(0), word(4), word(8) as usize);
@@ -81,7 +81,7 @@ impl<R: Read> TtyrecReader<R> {
         if end < HEAD + len {
             self.done = true;
             let what = format!("the file ends within a record, {} bytes short", HEAD + len - end);
-            self.queued = Some(Note::item(at, what));
+            self.queued = Some(Note::damage(at, what));
         } else if us < last && !self.noted_order {
             self.noted_order = true;
             self.queued = Some(Note::item(at, "time goes back here; no pause was made of it"));

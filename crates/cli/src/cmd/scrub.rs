@@ -14,9 +14,9 @@ use tapdeck_host::cassette::{self, CassetteFolder, new_uuid};
 use tapdeck_host::{Clock, Source, file_digest, find_sidecar, sidecar, timing_names};
 use tapdeck_tape::ahr::Quality;
 use tapdeck_tape::cassette::Cassette;
-use tapdeck_tape::scrub::{Scrubbed, first_size, scrub_line, scrub_meta, status, study};
+use tapdeck_tape::scrub::{Scrubbed, first_size, scrub_line, scrub_meta, study};
 use tapdeck_tape::zst::ZstWriter;
-use tapdeck_tape::{Container, Format, JsonValue, Parts, convert as copy, writer};
+use tapdeck_tape::{Container, EventWriter, Format, JsonValue, Note, Parts, convert as copy, writer};
 
 use crate::ending::{self as reports, Ending, print, print_json, print_json_beside, say};
 use crate::failure::{Failure, Result};
@@ -87,10 +87,28 @@ pub(crate) fn run(args: &ScrubCommand) -> Result {
         list_rules(args.json);
         return Ok(Ending::Done);
     }
-    let report = scrub(args).map_err(|failure| failure.about("in", args.name()))?;
-    args.tell(&report);
-    let found = args.dry_run && report.hits() > 0;
-    Ok(Ending::of_check(!found && report.is_clean()))
+    let outcome = scrub(args).map_err(|failure| failure.about("in", args.name()))?;
+    args.tell(&outcome);
+    let found = args.dry_run && outcome.report.hits() > 0;
+    Ok(Ending::of_check(!found && outcome.is_complete()))
+}
+
+/// What became of a recording.
+struct Outcome {
+    report: Report,
+    /// Remarks about the original.
+    notes: Vec<Note>,
+}
+
+impl Outcome {
+    fn is_complete(&self) -> bool {
+        self.report.is_clean() && !self.is_damaged()
+    }
+
+    /// Whether a part of the original could not be looked at.
+    fn is_damaged(&self) -> bool {
+        self.notes.iter().any(|note| note.is_damage)
+    }
 }
 
 impl ScrubCommand {
@@ -110,9 +128,16 @@ impl ScrubCommand {
         }
     }
 
-    fn tell(&self, report: &Report) {
+    fn tell(&self, outcome: &Outcome) {
+        let report = &outcome.report;
+        let status = match (outcome.is_complete(), self.dry_run) {
+            (false, _) => "incomplete",
+            (true, true) => "not_scrubbed",
+            (true, false) => "scrubbed",
+        };
         if self.json {
-            let mut value = report_json(report);
+            let mut value = report_json(report, status);
+            value["notes"] = outcome.notes.iter().map(ToString::to_string).collect();
             value["in"] = self.name().into();
             value["out"] = self.output.as_ref().map(|o| o.to_string_lossy().into_owned()).into();
             return match self.report() {
@@ -126,14 +151,23 @@ impl ScrubCommand {
                 let parts = parts.iter().filter(|p| p.1 > 0).map(|(what, n)| format!("{n} in {what}"));
                 say(format_args!("{}: {}", rule.name, parts.collect::<Vec<_>>().join(", ")));
             }
-            let none = report.rules.iter().filter(|r| r.hits() == 0).count();
-            say(format_args!(
-                "{}: {} hits of {} rules, {} masked; {none} rules found nothing",
-                status(report),
-                report.hits(),
-                report.rules.len() - none,
-                human::bytes(report.masked_bytes),
-            ));
+            let (found, none): (Vec<_>, Vec<_>) = report.rules.iter().partition(|r| r.hits() > 0);
+            let hits = human::count(report.hits(), "hit");
+            let found = human::count(found.len() as u64, "rule");
+            let none = human::count(none.len() as u64, "rule");
+            let masked = human::bytes(report.masked_bytes);
+            match self.dry_run {
+                true => say(format_args!("would mask {masked}: {hits} of {found}; {none} found nothing")),
+                false => {
+                    say(format_args!("{status}: {hits} of {found}, {masked} masked; {none} found nothing"));
+                }
+            }
+        }
+        for note in outcome.notes.iter().take(5) {
+            say(format_args!("{}: {note}", self.path().display()));
+        }
+        if outcome.is_damaged() {
+            say("the recording is damaged: not all of it could be looked at");
         }
         if report.unseen_payloads > 0 {
             say(format_args!(
@@ -151,7 +185,7 @@ impl ScrubCommand {
 }
 
 /// A scrubber's report in full.
-fn report_json(report: &Report) -> Value {
+fn report_json(report: &Report, status: &str) -> Value {
     let rule = |r: &RuleReport| json!({"rule": r.name, "pack": r.pack, "hits": r.hits(), "output": r.output, "input": r.input, "fields": r.fields});
     let stream = |s: ScrubStream| match s {
         ScrubStream::Output => "output",
@@ -160,7 +194,7 @@ fn report_json(report: &Report) -> Value {
     };
     let hit = |h: &Hit| json!({"rule": h.rule, "stream": stream(h.stream), "at": h.at, "length": h.length});
     json!({
-        "status": status(report),
+        "status": status,
         "hits": report.hits(),
         "rules": report.rules.iter().map(rule).collect::<Vec<_>>(),
         "positions": report.positions.iter().map(hit).collect::<Vec<_>>(),
@@ -172,7 +206,7 @@ fn report_json(report: &Report) -> Value {
     })
 }
 
-fn scrub(args: &ScrubCommand) -> Result<Report> {
+fn scrub(args: &ScrubCommand) -> Result<Outcome> {
     let path = args.path();
     if path.as_os_str() == "-" {
         return Err(Failure::usage("a recording is read more than once to be scrubbed: name a file"));
@@ -184,8 +218,12 @@ fn scrub(args: &ScrubCommand) -> Result<Report> {
     let meta = (source.container().format == Format::Ahr).then(|| source.meta()).flatten();
     let cwd = meta.as_ref().and_then(|m| m.cwd.clone());
     let rules = args.rules.rules(&packs(&args.packs), &Owner::of_process(cwd))?;
-    // Output that cannot be written fails before the work.
-    let mut out = args.output.as_deref().map(|o| Out::create(o, &source, args)).transpose()?;
+    // Output that cannot be written fails before the work. A dry run discards the copy.
+    let (mut writer, mut sink) = match args.output.as_deref() {
+        Some(path) => Sink::create(path, &source, args).map(|(writer, sink)| (Some(writer), Some(sink)))?,
+        None => (writer(Format::Raw, Quality::default()), None),
+    };
+    let Some(writer) = &mut writer else { return Err(Failure::internal("there is no writer")) };
     let count = Arc::<AtomicU64>::default();
     let (mut progress, total) = (Progress::new("scrubbing"), source.len() * 2);
     let open = || source.open_counted(&count);
@@ -200,45 +238,32 @@ fn scrub(args: &ScrubCommand) -> Result<Report> {
         open()
     })?;
     let mut reader = Scrubbed::new(open()?, scrubber);
-    let broken = |e: tapdeck_tape::Error| Failure::io(source.read_error(e).to_string());
-    let Some(out) = &mut out else {
-        // The copy is discarded; only the report counts.
-        let Some(mut nowhere) = writer(Format::Raw, Quality::default()) else {
-            return Err(Failure::usage("no writer"));
-        };
-        copy::<tapdeck_tape::Error>(&mut reader, &mut *nowhere, |_, _| Ok(())).map_err(broken)?;
-        beside(&source, reader.scrubber(), None, args)?;
-        progress.clear();
-        return Ok(reader.scrubber().report());
-    };
-    let copied = copy::<CopyError>(&mut reader, &mut *out.writer, |parts, _| {
+    let copied = copy::<CopyError>(&mut reader, &mut **writer, |parts, _| {
         progress.tick(count.load(Ordering::Relaxed), total);
-        out.sink.put(parts).map_err(CopyError::Out)
+        sink.as_mut().map_or(Ok(()), |sink| sink.put(parts).map_err(CopyError::Out))
     });
-    match copied {
-        Ok(report) if report.events == 0 && !report.notes.is_empty() => {
+    let notes = match copied {
+        Ok(copied) if copied.events == 0 && !copied.notes.is_empty() => {
             return Err(Failure::io(format!("{}: no recording: nothing in it can be read", path.display())));
         }
-        Ok(report) => {
-            for note in report.notes.iter().take(5) {
-                say(format_args!("{}: {note}", path.display()));
-            }
-        }
+        Ok(copied) => copied.notes,
         Err(CopyError::Out(failure)) => return Err(failure),
         Err(CopyError::Tape(e)) => {
             let why = source.read_error(e);
             let message = format!("{why}: nothing was written; tapdeck repair makes it whole");
             return Err(Failure::io(message));
         }
-    }
+    };
     progress.clear();
-    out.sink.finish()?;
-    beside(&source, reader.scrubber(), Some(&mut out.sink), args)?;
-    Ok(reader.scrubber().report())
+    if let Some(sink) = &mut sink {
+        sink.finish()?;
+    }
+    beside(&source, reader.scrubber(), sink.as_mut(), args)?;
+    Ok(Outcome { report: reader.scrubber().report(), notes })
 }
 
 /// Scrubs a cassette into another, with its own frames, digests and id.
-fn scrub_cassette(args: &ScrubCommand, source: &Source) -> Result<Report> {
+fn scrub_cassette(args: &ScrubCommand, source: &Source) -> Result<Outcome> {
     let rules = args.rules.rules(&packs(&args.packs), &Owner::of_process(None))?;
     let folder = args.output.as_deref().map(|path| cassette_folder(path, source, args)).transpose()?;
     let unreadable = |e: tapdeck_tape::Error| Failure::from(source.read_error(e));
@@ -251,7 +276,7 @@ fn scrub_cassette(args: &ScrubCommand, source: &Source) -> Result<Report> {
         folder.append_all(&files)?;
         folder.commit()?;
     }
-    Ok(report)
+    Ok(Outcome { report, notes: Vec::new() })
 }
 
 fn cassette_folder(path: &Path, source: &Source, args: &ScrubCommand) -> Result<CassetteFolder> {
@@ -296,11 +321,6 @@ impl From<tapdeck_tape::Error> for CopyError {
 }
 
 /// The output of the copy.
-struct Out {
-    writer: Box<dyn tapdeck_tape::EventWriter>,
-    sink: Sink,
-}
-
 struct Sink {
     path: PathBuf,
     /// `None`: standard output.
@@ -313,8 +333,8 @@ struct Sink {
     events: Vec<u8>,
 }
 
-impl Out {
-    fn create(path: &Path, source: &Source, args: &ScrubCommand) -> Result<Self> {
+impl Sink {
+    fn create(path: &Path, source: &Source, args: &ScrubCommand) -> Result<(Box<dyn EventWriter>, Self)> {
         let container = source.container();
         let name = container.to_string();
         let Some(writer) = writer(container.format, Quality::Brotli(args.brotli_q)) else {
@@ -349,7 +369,7 @@ impl Out {
             native: container.format == Format::Ahr && !container.zst && !to_stdout,
             events: Vec::new(),
         };
-        Ok(Self { writer, sink })
+        Ok((writer, sink))
     }
 }
 

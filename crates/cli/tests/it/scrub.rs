@@ -188,6 +188,48 @@ fn a_scrubbed_cassette_is_another_cassette() {
     assert!(!home.path("d").exists());
 }
 
+/// The exit code says whether all of a recording was looked at, and a dry run masks nothing.
+#[test]
+fn what_cannot_be_looked_at_is_not_called_clean() {
+    let home = Home::new();
+    let script = "echo AKIAIOSFODNN7EXAMPLE; sleep 0.6; seq 1 4000";
+    for name in ["a.ahr", "a.cast"] {
+        assert!(home.run(["rec", "-q", name, "--", "sh", "-c", script]).status.success());
+    }
+    let whole = fs::read(home.path("a.ahr")).expect("a recording");
+    fs::write(home.path("cut.ahr"), &whole[..whole.len() - 20]).expect("written");
+    let mut hole = whole.clone();
+    let at = hole.len() - 200;
+    hole[at..at + 20].fill(0xff);
+    fs::write(home.path("hole.ahr"), hole).expect("written");
+    let cast = fs::read(home.path("a.cast")).expect("a recording");
+    fs::write(home.path("cut.cast"), &cast[..cast.len() - 8]).expect("written");
+    let noise: Vec<u8> = (0..3000u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+    fs::write(home.path("bin.ahr"), noise).expect("written");
+    for (name, code, status) in [
+        ("a.ahr", 0, "scrubbed"),
+        ("cut.ahr", 1, "incomplete"),
+        ("hole.ahr", 1, "incomplete"),
+        ("cut.cast", 1, "incomplete"),
+        ("bin.ahr", 4, "cannot be read"),
+    ] {
+        let clean = format!("clean-{name}");
+        for args in [&["scrub", name, "-o", &clean][..], &["scrub", "--dry-run", name]] {
+            let out = home.run(args);
+            let said = String::from_utf8_lossy(&out.stderr);
+            let dry = args.contains(&"--dry-run");
+            // With --dry-run, a hit is enough for an exit code of 1.
+            assert_eq!(out.status.code(), Some(if dry { code.max(1) } else { code }), "{args:?}: {said}");
+            match dry && code < 4 {
+                true => assert!(said.contains("would mask ") && !said.contains("scrubbed"), "{said}"),
+                false => {
+                    assert!(said.contains(status) || said.contains("nothing in it can be read"), "{said}")
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn rules_and_values_of_ones_own() {
     let home = Home::new();

@@ -133,7 +133,7 @@ impl<R: Read> AhrEvents<R> {
         }
         Ok(match self.reader.next_item()? {
             None => None,
-            Some(AhrItem::Damage(damage)) => Some(Note::item(
+            Some(AhrItem::Damage(damage)) => Some(Note::damage(
                 FilePosition::Byte(damage.offset),
                 format!("{} ({} bytes)", damage.kind, damage.len),
             )),

@@ -210,7 +210,7 @@ impl<R: Read> EventReader for CastReader<R> {
                 Ok(parsed) => parsed,
                 Err(_) if !line.ended => {
                     self.done = true;
-                    return Ok(Some(Note::item(at, "the file ends within this line")));
+                    return Ok(Some(Note::damage(at, "the file ends within this line")));
                 }
                 Err(e) => {
                     self.done = true;

@@ -158,7 +158,10 @@ impl Art {
                     (Some(name), Some(sgr)) => {
                         self.names.insert(name, format!("\x1b[0;{}m", sgr.join(";")));
                     }
-                    _ => self.notes.push(Note { at, what: format!("ignored a color: {value:?}") }),
+                    _ => {
+                        let what = format!("ignored a color: {value:?}");
+                        self.notes.push(Note { at, what, is_damage: false });
+                    }
                 }
             }
             _ => {}

@@ -107,7 +107,7 @@ impl<R: Read, T: Read> TypescriptReader<R, T> {
                 Ok(Some(item)) => return Ok(Some(item)),
                 Ok(None) => {}
                 Err(Error::Malformed { .. }) if !ended => {
-                    return Ok(Some(Note::item(at, "the timing file ends within this line")));
+                    return Ok(Some(Note::damage(at, "the timing file ends within this line")));
                 }
                 Err(e) => {
                     self.done = true;
@@ -158,10 +158,10 @@ impl<R: Read, T: Read> TypescriptReader<R, T> {
             self.done = true;
             if have == 0 {
                 let what = "the data file ends before its timing does";
-                return Ok(Some(Note::item(at, what)));
+                return Ok(Some(Note::damage(at, what)));
             }
             let what = format!("the data file ends {} bytes before its timing does", len - have);
-            self.ready.push_back(Note::item(at, what));
+            self.ready.push_back(Note::damage(at, what));
         }
         let kind = if is_input { Kind::Input(bytes) } else { Kind::Output(bytes) };
         Ok(Some(Item::Event(Event::new(self.time, kind))))
