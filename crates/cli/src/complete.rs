@@ -30,13 +30,28 @@ pub(crate) fn answer() {
     CompleteEnv::with_factory(definition).var(VARIABLE).bin("tapdeck").completer("tapdeck").complete();
 }
 
+/// The script for bash: the one of clap neither quotes names nor joins words at colons.
+const BASH: &str = include_str!("complete.bash");
+/// The end of the script for zsh. A file in `fpath` is read at the first Tab, as the body of the
+/// function that completes.
+const ZSH_FIRST: &str = "[[ $funcstack[1] == _tapdeck ]] && _clap_dynamic_completer_tapdeck \"$@\"\n";
+
 /// Returns the script that makes a shell ask.
 pub(crate) fn script(shell: &str) -> std::io::Result<Vec<u8>> {
+    if shell == "bash" {
+        return Ok(BASH.replace("VARIABLE", VARIABLE).into_bytes());
+    }
     let mut script = Vec::new();
     if let Some(shell) = Shells::builtins().completer(shell) {
         shell.write_registration(VARIABLE, "tapdeck", "tapdeck", "tapdeck", &mut script)?;
     }
-    Ok(script)
+    // Words come as they were typed, and names have no quotes.
+    let text = String::from_utf8_lossy(&script);
+    Ok(match shell {
+        "zsh" => (text.replace("${words[@]}", "${(@Q)words}") + ZSH_FIRST).into_bytes(),
+        "fish" => text.replace("--current-token)", "--current-token | string unescape)").into_bytes(),
+        _ => script,
+    })
 }
 
 fn definition() -> Command {

@@ -96,14 +96,19 @@ fn completions_know_sessions_files_and_names() {
 #[test]
 fn shells_complete_what_is_typed() {
     let home = Home::new();
-    for name in ["demo.ahr", "notes.txt", "login.scenario.yaml"] {
+    for name in ["demo.ahr", "my demo.ahr", "notes.txt", "login.scenario.yaml"] {
         std::fs::write(home.path(name), "").expect("written");
     }
-    let started = home.run(["run", "-d", "--name", "kitchen", "--", "cat"]);
-    assert!(started.status.success(), "{}", text(&started.stderr));
+    for name in ["kitchen", "host:web"] {
+        let started = home.run(["run", "-d", "--name", name, "--", "cat"]);
+        assert!(started.status.success(), "{}", text(&started.stderr));
+    }
     let folder = std::path::Path::new(TAPDECK).parent().expect("a folder");
     let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap_or_default());
-    let zsh = "autoload -Uz compinit; compinit -u; source <(tapdeck completions zsh)";
+    let script = home.run(["completions", "zsh"]).stdout;
+    std::fs::create_dir(home.path(".zfunc")).expect("a folder");
+    std::fs::write(home.path(".zfunc/_tapdeck"), script).expect("written");
+    let zsh = "fpath=(~/.zfunc $fpath); autoload -Uz compinit; compinit -u";
     for (shell, args, setup) in [
         ("bash", ["--norc", "-i"], "source <(tapdeck completions bash)"),
         ("zsh", ["-f", "-i"], zsh),
@@ -120,6 +125,9 @@ fn shells_complete_what_is_typed() {
         for (typed, whole) in [
             ("attach ki", "attach kitchen"),
             ("play de", "play demo.ahr"),
+            ("play my", "play my\\ demo.ahr"),
+            ("play my\\ d", "play my\\ demo.ahr"),
+            ("attach host:w", "attach host:web"),
             ("view kit", "view kitchen"),
             ("wait --state bloc", "wait --state blocked"),
             ("convert --format htm", "convert --format html"),
@@ -134,7 +142,7 @@ fn shells_complete_what_is_typed() {
             seat.wait("an empty line", |seat| !seat.screen().contains(&format!("tapdeck {whole}")));
         }
     }
-    assert!(home.run(["kill", "kitchen"]).status.success());
+    assert!(home.run(["kill", "--all"]).status.success());
 }
 
 #[test]
