@@ -29,7 +29,7 @@ including rows that have scrolled off. --exit prints the program's exit as JSON;
 not change that of this command. --json prints the time waited, or the error.
 
 Examples:
-  tapdeck wait build --text 'tests? passed' --timeout 5m
+  tapdeck wait build --text '[0-9]+ passed' --new --timeout 5m
   tapdeck wait build --text 'listening on' --new
   tapdeck wait build --idle 500ms
   tapdeck wait build --exit | jq .code")]
