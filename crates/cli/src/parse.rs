@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::builder::{PathBufValueParser, TypedValueParser};
+use regex::Regex;
 use tapdeck_core::WinSize;
 use tapdeck_term::MAX_SIDE;
 
@@ -103,6 +104,13 @@ pub(crate) fn origin(text: &str) -> Result<String, String> {
         true => Ok(text.to_owned()),
         false => Err("expected https://HOST or http://HOST:PORT, with nothing behind it".to_owned()),
     }
+}
+
+/// A regular expression.
+pub(crate) fn regex(text: &str) -> Result<Regex, String> {
+    // The error quotes the pattern over several lines, and says at the end what is wrong.
+    let why = |e: regex::Error| e.to_string().lines().last().unwrap_or_default().replace("error: ", "");
+    Regex::new(text).map_err(|e| format!("not a regular expression: {}", why(e)))
 }
 
 /// A name for a session.

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use tapdeck::paths;
 
 use crate::config::{Config, ConfigFile, Key, OWN_THEME, TABLES};
-use crate::ending::{Ending, print, print_json, say};
+use crate::ending::{Ending, print, print_json};
 use crate::failure::{Failure, Result};
 
 /// Show and edit the configuration.
@@ -175,7 +175,7 @@ fn edit() -> Result {
     let status = command.arg("-c").arg(format!("{editor} \"$1\"")).arg(&editor).arg(&path).status();
     let status = status.map_err(|e| Failure::io(format!("cannot start {editor}: {e}")))?;
     if !status.success() {
-        say(format_args!("{editor} ended with {status}"));
+        return Err(Failure::check(format!("{editor} failed with {status}; nothing was checked")));
     }
     check()
 }

@@ -129,10 +129,9 @@ impl ConvertArgs {
     fn target(&self) -> Result<To> {
         let found = self.format.or_else(|| To::of_path(&self.output));
         let target = found.ok_or_else(|| {
-            let path = self.output.display();
-            Failure::usage(format!(
-                "cannot write {path}: its name says no format; give --format, such as cast, html or txt"
-            ))
+            let ending = self.output.extension().map(|ending| format!(".{}", ending.to_string_lossy()));
+            let ending = ending.unwrap_or_else(|| self.output.to_string_lossy().into_owned());
+            Failure::usage(ConvertError::UnknownFormat(ending).to_string())
         })?;
         // What shows a recording cannot act on a terminal; a recording can.
         if self.to_stdout() && target.container().is_some() && io::stdout().is_terminal() {

@@ -57,7 +57,7 @@ pub(crate) struct WaitArgs {
 #[group(required = true, multiple = false)]
 struct Condition {
     /// Until a row of the screen matches this regular expression
-    #[arg(long, value_name = "RE", value_parser = Regex::new)]
+    #[arg(long, value_name = "RE", value_parser = parse::regex)]
     text: Option<Regex>,
     /// Until there is no output for this time; a plain number is in milliseconds
     #[arg(long, value_name = "TIME", value_parser = parse::duration_ms)]

@@ -71,8 +71,12 @@ fn a_name_belongs_to_one_session() {
         assert!(denied.is_err_and(|e| e.to_string().contains(why)), "{name:?}");
     }
     let out = home.run(["rename", "other", "build"]);
-    assert_eq!(out.status.code(), Some(1), "{}", text(&out));
-    assert!(text(&out).contains("the name \"build\" is taken"), "{}", text(&out));
+    assert_eq!(out.status.code(), Some(2), "{}", text(&out));
+    assert!(
+        text(&out).contains("is taken by session ") && text(&out).contains("give another name"),
+        "{}",
+        text(&out)
+    );
     assert!(home.run(["rename", "build", "nightly"]).status.success());
     other.ok(&["rename", "build"]);
     assert_eq!(other.listing()["name"], "build");
@@ -359,6 +363,9 @@ fn errors_say_what_to_do_next() {
         (&["snapshot", "--id", "x"], 2, "invalid value \"x\" for --id N: expected a number"),
         (&["play", "--at", "never", "demo.ahr"], 2, "expected a time (1:23, 90s), a share (50%), @LABEL or"),
         (&["kill", "--all", "x"], 2, "cannot be used with"),
+        (&["wait", "--text", "("], 2, "for --text RE: not a regular expression: unclosed group"),
+        (&["convert", "demo.ahr", "-o", "x.gif"], 2, "unsupported output format \".gif\"; supported: "),
+        (&["convert", "demo.ahr", "-o", "x"], 2, "unsupported output format \"x\"; supported: "),
         (&["test", "nope"], 3, "nope: no such file; scenarios are files called NAME.scenario.yaml"),
         (&["test", "folder"], 3, "there are no scenarios in folder: "),
         (&["test", "demo.ahr"], 2, "demo.ahr is a recording; name a scenario"),
