@@ -5,10 +5,11 @@ use std::path::Path;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use tapdeck_core::base64;
-use tapdeck_host::Source;
+use tapdeck_host::{Player, Source};
 use tapdeck_proto::bus::{Role, Turns, WhichTurn};
 use tapdeck_serve::client::ClientError;
 use tapdeck_tape::{Container, Format, Item, Kind};
+use tapdeck_term::Settings;
 
 use crate::ending::{Ending, print, print_bytes, print_json};
 use crate::failure::{Failure, Result};
@@ -143,7 +144,11 @@ fn recorded(path: &Path) -> Result<Vec<Value>, Failure> {
     let sidecar = tapdeck_host::find_sidecar(path, "events.jsonl");
     let text = match std::fs::read_to_string(&sidecar) {
         Ok(text) => text,
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+            // A recording may have no turns; a file of which nothing can be read is none.
+            Player::open(path, Settings::default())?;
+            return Ok(Vec::new());
+        }
         Err(e) => return Err(Failure::io(format!("{}: {e}", sidecar.display()))),
     };
     let mut turns = Vec::new();

@@ -108,52 +108,93 @@ struct Wrong {
     message: String,
 }
 
+/// Reads a configuration. Of several mistakes, returns the one that comes first in the file.
 fn parse(text: &str) -> Result<(Config, Lines), Wrong> {
     let line_at = |at: usize| text.bytes().take(at).filter(|b| *b == b'\n').count() + 1;
-    let wrong = |at, message| Wrong { line: line_at(at), message };
-    let of_toml = |e: toml::de::Error| wrong(e.span().map_or(0, |span| span.start), e.message().to_owned());
-    let tables = DeTable::parse(text).map_err(of_toml)?;
+    let line_of = |e: &toml::de::Error| line_at(e.span().map_or(0, |span| span.start));
+    let tables = DeTable::parse(text)
+        .map_err(|e| Wrong { line: line_of(&e), message: e.message().trim_end().to_owned() })?;
     let mut lines = Lines::new();
+    let mut mistakes = Vec::new();
     for (name, value) in tables.get_ref() {
-        let at = name.span().start;
+        let line = line_at(name.span().start);
         let name = name.get_ref().as_ref();
-        if let ("themes", DeValue::Table(themes)) = (name, value.get_ref()) {
-            for (name, value) in themes {
-                let place = format!("themes.{}", name.get_ref());
-                lines.insert((place.clone(), String::new()), line_at(name.span().start));
-                let DeValue::Table(keys) = value.get_ref() else {
-                    let message = format!("a theme is a table: write [{place}], and its colors below");
-                    return Err(wrong(name.span().start, message));
-                };
-                note_keys(&OWN_THEME, &place, keys, &mut lines, line_at)?;
+        match (name, value.get_ref(), TABLES.iter().find(|table| table.name == name)) {
+            ("themes", DeValue::Table(themes), _) => {
+                for (name, value) in themes {
+                    let place = format!("themes.{}", name.get_ref());
+                    let line = line_at(name.span().start);
+                    lines.insert((place.clone(), String::new()), line);
+                    match value.get_ref() {
+                        DeValue::Table(keys) => {
+                            note_keys(&OWN_THEME, &place, keys, &mut lines, &mut mistakes, line_at);
+                        }
+                        _ => {
+                            let message =
+                                format!("a theme is a table: write [{place}], and its colors below");
+                            mistakes.push(Wrong { line, message });
+                        }
+                    }
+                }
             }
-            continue;
+            (_, _, None) => mistakes.push(Wrong { line, message: unknown_table(name) }),
+            (_, DeValue::Table(keys), Some(table)) => {
+                note_keys(table, name, keys, &mut lines, &mut mistakes, line_at);
+            }
+            _ => {
+                let message = format!("{name:?} is a table: write [{name}], and its settings below");
+                mistakes.push(Wrong { line, message });
+            }
         }
-        let Some(table) = TABLES.iter().find(|table| table.name == name) else {
-            return Err(wrong(at, unknown_table(name)));
-        };
-        let DeValue::Table(keys) = value.get_ref() else {
-            return Err(wrong(at, format!("{name:?} is a table: write [{name}], and its settings below")));
-        };
-        note_keys(table, name, keys, &mut lines, line_at)?;
     }
-    let config: Config = toml::from_str(text).map_err(of_toml)?;
-    if let Err((theme, key, why)) = config.check_themes() {
-        let place = (format!("themes.{theme}"), key.unwrap_or_default().to_owned());
-        let message = key.map_or_else(|| why.clone(), |key| format!("{key}: {why}"));
-        return Err(Wrong { line: lines.get(&place).copied().unwrap_or(1), message });
+    let config = toml::from_str(text).map_err(|e| {
+        let line = line_of(&e);
+        let key = lines.iter().find(|(_, at)| **at == line).map(|((_, key), _)| key.as_str());
+        mistakes.push(Wrong { line, message: wrong_value(key.unwrap_or_default(), e.message()) });
+    });
+    mistakes.extend(config.iter().flat_map(|config| failed_checks(config, &lines)));
+    // Where a mistake has two messages, the first one is more precise.
+    match (mistakes.into_iter().min_by_key(|wrong| wrong.line), config) {
+        (None, Ok(config)) => Ok((config, lines)),
+        (wrong, _) => Err(wrong.unwrap_or(Wrong { line: 1, message: String::new() })),
     }
-    for (table, name, check) in CHECKS {
-        check(&config).map_err(|why| Wrong {
-            line: lines.get(&((*table).to_owned(), (*name).to_owned())).copied().unwrap_or(1),
-            message: format!("{name}: {why}"),
-        })?;
-    }
-    if let Err((name, why)) = config.keymap() {
-        let line = lines.get(&("keys".to_owned(), name.clone())).copied().unwrap_or(1);
-        return Err(Wrong { line, message: format!("{name}: {why}") });
-    }
-    Ok((config, lines))
+}
+
+/// What is wrong in a configuration whose settings all have the right type.
+fn failed_checks(config: &Config, lines: &Lines) -> Vec<Wrong> {
+    let wrong = |table: &str, name: &str, why: &str| Wrong {
+        line: lines.get(&(table.to_owned(), name.to_owned())).copied().unwrap_or(1),
+        message: if name.is_empty() { why.to_owned() } else { format!("{name}: {why}") },
+    };
+    let theme = config.check_themes().err();
+    let theme =
+        theme.map(|(theme, key, why)| wrong(&format!("themes.{theme}"), key.unwrap_or_default(), &why));
+    let checks = CHECKS
+        .iter()
+        .filter_map(|(table, name, check)| check(config).err().map(|why| wrong(table, name, &why)));
+    let keys = config.keymap().err().map(|(name, why)| wrong("keys", &name, &why));
+    theme.into_iter().chain(checks).chain(keys).collect()
+}
+
+/// A value of the wrong type, in the words of the file instead of those of the parser.
+fn wrong_value(key: &str, message: &str) -> String {
+    let message = message.trim_end();
+    let said = match message.strip_prefix("invalid type: ").and_then(|rest| rest.split_once(", expected ")) {
+        Some((found, wanted)) => {
+            let wanted = match wanted {
+                "a boolean" => "true or false",
+                "a sequence" => "a list such as [\"a\", \"b\"]",
+                "a string" => "text in quotes",
+                "f64" => "a number",
+                "u8" | "u16" | "u32" | "u64" | "usize" | "i64" => "a whole number",
+                other => other,
+            };
+            let value = found.split_once(' ').map_or(found, |(_, value)| value.trim_matches('`'));
+            format!("expected {wanted}, and not {value}")
+        }
+        None => message.to_owned(),
+    };
+    if key.is_empty() { said } else { format!("{key}: {said}") }
 }
 
 /// Notes the line of each setting of a table, which is called `place` in this file.
@@ -162,16 +203,17 @@ fn note_keys(
     place: &str,
     keys: &DeTable<'_>,
     lines: &mut Lines,
+    mistakes: &mut Vec<Wrong>,
     line_at: impl Fn(usize) -> usize,
-) -> Result<(), Wrong> {
+) {
     for key in keys.keys() {
         let (line, name) = (line_at(key.span().start), key.get_ref().as_ref());
-        if !table.keys.iter().any(|key| key.name == name) {
-            return Err(Wrong { line, message: unknown_key(table, place, name) });
+        if table.keys.iter().any(|key| key.name == name) {
+            lines.insert((place.to_owned(), name.to_owned()), line);
+        } else {
+            mistakes.push(Wrong { line, message: unknown_key(table, place, name) });
         }
-        lines.insert((place.to_owned(), name.to_owned()), line);
     }
-    Ok(())
 }
 
 /// A check of one setting: its table, its name, and what must hold.
@@ -265,14 +307,23 @@ mod tests {
         assert_eq!(lines.into_values().collect::<Vec<_>>(), [2]);
         for (bad, line, what) in [
             ("[view]\nmuose = true", 2, "[view] has no setting \"muose\"; did you mean \"mouse\"?"),
-            ("[view]\n\nmouse = 3", 3, "expected a boolean"),
+            ("[view]\n\nmouse = 3", 3, "mouse: expected true or false, and not 3"),
+            ("[web]\nport = \"x\"", 2, "port: expected a whole number, and not \"x\""),
+            (
+                "[hooks]\nstates = \"idle\"",
+                2,
+                "states: expected a list such as [\"a\", \"b\"], and not \"idle\"",
+            ),
+            ("[web]\nprot = 1\n[attach]\nhnit = true", 2, "did you mean \"port\"?"),
+            ("[play]\nspeed = 0\n[attach]\nhnit = true", 2, "speed: the speed must be between"),
+            ("[attach]\nhnit = true\n[view]\nmouse = 3", 2, "did you mean \"hint\"?"),
             ("[veiw]", 1, "there is no table [veiw]; did you mean [view]?"),
             ("\nspeed = 2", 2, "\"speed\" belongs in a table: write [play] above it"),
             ("[view]\nspeed = 2", 2, "[view] has no setting \"speed\"; [play] has"),
             ("view = 3", 1, "\"view\" is a table"),
             ("[colour]\nx = 3", 1, "there is no table [colour]; `tapdeck config show` lists"),
             ("[play]\nspeed = 0", 2, "speed: the speed must be between"),
-            ("[play]\nidle_limit = \"2 weeks\"", 2, "expected a duration"),
+            ("[play]\nidle_limit = \"2 weeks\"", 2, "idle_limit: expected a duration"),
             ("[attach]\n\ndetach_keys = \"a b c\"", 3, "detach_keys: "),
             ("[keys]\npause = \"Spce\"", 2, "pause: "),
             ("[keys]\nsearch = \"q\"", 2, "search: q is the key of quit, too"),

@@ -41,7 +41,7 @@ macro_rules! tables {
     )+) => {
         /// Everything that can be configured.
         #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-        #[serde(default, deny_unknown_fields)]
+        #[serde(default)]
         pub(crate) struct Config {
             $( $(#[doc = $about])+ pub(crate) $table: $type, )+
             /// The user's own themes.
@@ -52,7 +52,7 @@ macro_rules! tables {
         $(
             $(#[doc = $about])+
             #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-            #[serde(default, deny_unknown_fields)]
+            #[serde(default)]
             pub(crate) struct $type {
                 $( $(#[doc = $text])+ pub(crate) $key: $of, )+
             }

@@ -11,7 +11,7 @@ const NONE: &str = "none";
 
 /// A theme of the user, `[themes.NAME]`. What it leaves out is as in the theme that it is based on.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default)]
 pub(crate) struct OwnTheme {
     base: Option<String>,
     foreground: Option<String>,

@@ -371,6 +371,7 @@ fn errors_say_what_to_do_next() {
         (&["test", "demo.ahr"], 2, "demo.ahr is a recording; name a scenario"),
         (&["view", "nope"], 3, "neither a file nor a live session of that name; the recordings in that"),
         (&["turns", "nope.ahr"], 3, "nope.ahr: no such file"),
+        (&["turns", "noise.ahr"], 4, "noise.ahr: "),
         (&["cassette", "frames", "dmeo.ahr"], 3, "did you mean demo.ahr?"),
     ] {
         let out = home.run(args);

@@ -293,11 +293,13 @@ impl<'a> Screening<'a> {
                 _ if self.search.is_some() => Some(format!("searching for {} …", self.pattern)),
                 _ => self.notice.as_ref().map(|(text, _)| text.clone()),
             };
+            let help = self.keymap.help(|action| action == Action::Help);
             let line = Status {
                 at: self.tape.at(now),
                 end: self.tape.end(),
                 paused: !self.tape.plays(),
                 speed: self.tape.speed(),
+                help: help.first().map_or("?", |(keys, _)| keys),
                 notice: text.as_deref(),
                 cut: layout.hides(size).then_some((layout.shown, size)),
             }

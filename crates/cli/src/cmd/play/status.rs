@@ -14,6 +14,8 @@ pub(super) struct Status<'a> {
     pub(super) end: Time,
     pub(super) paused: bool,
     pub(super) speed: f64,
+    /// The key that shows the keys.
+    pub(super) help: &'a str,
     /// A message in place of the bar.
     pub(super) notice: Option<&'a str>,
     /// The part in sight, as rows and columns, and the whole, if they differ.
@@ -62,14 +64,15 @@ impl Status<'_> {
 
     /// What stands at the right, the longest first.
     fn hints(&self) -> Vec<String> {
+        let help = self.help;
         let Some(((rows, cols), Size { cols: all_cols, rows: all_rows })) = self.cut else {
-            return vec![" ? keys ".to_owned()];
+            return vec![format!(" {help} keys ")];
         };
         let part = format!("{cols}×{rows} of {all_cols}×{all_rows}");
         vec![
-            format!(" {part} · ↑ ↓ Alt-← Alt-→ move · ? keys "),
-            format!(" of {all_cols}×{all_rows} · ↑↓ Alt-←→ · ? keys "),
-            format!(" {part} · ? keys "),
+            format!(" {part} · ↑ ↓ Alt-← Alt-→ move · {help} keys "),
+            format!(" of {all_cols}×{all_rows} · ↑↓ Alt-←→ · {help} keys "),
+            format!(" {part} · {help} keys "),
             format!(" {part} "),
             format!(" of {all_cols}×{all_rows} "),
             format!("of {all_cols}×{all_rows}"),
@@ -131,6 +134,7 @@ mod tests {
             end: Time::from_secs(60),
             paused: true,
             speed: 2.0,
+            help: "?",
             notice: None,
             cut: None,
         };
@@ -151,6 +155,7 @@ mod tests {
         assert!(tour.line(40).contains("of 58×19 · ↑↓ Alt-←→ · ? keys"), "{}", tour.line(40));
         let noticed = Status { notice: Some("not found"), ..tour };
         assert!(noticed.line(40).contains("not found"), "{}", noticed.line(40));
+        assert!(Status { help: "h", ..whole }.line(80).ends_with(" h keys "));
         let none = Status { end: Time::ZERO, at: Time::ZERO, paused: false, speed: 1.0, ..whole };
         assert!(none.line(40).contains("0:00 / 0:00"));
     }
