@@ -277,7 +277,7 @@ fn wrong_requests_are_refused_in_a_sentence() {
     std::fs::write(home.path("x.typescript"), "Script started on now\nhi\n").expect("written");
     std::fs::write(home.path("noise"), "nothing that anybody knows").expect("written");
     for (args, code, word) in [
-        (&["a.ahr", "-o", "a.doc"][..], 2, "give --format"),
+        (&["a.ahr", "-o", "a.doc"][..], 2, "unsupported output format \".doc\"; supported: "),
         (&["nothing.ahr", "-o", "a.cast"], 3, "nothing.ahr"),
         (&["x.typescript", "-o", "x.ahr"], 2, "--timing"),
         (&["noise", "-o", "x.ahr"], 4, "--from"),
