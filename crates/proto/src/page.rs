@@ -87,7 +87,12 @@ lenient! { Speed, Idle, Seek, Hop, Step, }
 
 impl Read for PaintTheme {
     fn read(payload: &str) -> Result<Self, PayloadError> {
-        fields::object(payload)
+        let value: Value = serde_json::from_str(payload).map_err(|e| PayloadError::Form(e.to_string()))?;
+        if !value.is_object() {
+            return Err(PayloadError::Form("expected an object".into()));
+        }
+        // Not `fields::object`: `ansi` is a list here and a flag in requests of the bus.
+        serde_json::from_value(value).map_err(|e| PayloadError::Field(e.to_string()))
     }
 }
 
@@ -477,6 +482,13 @@ mod tests {
         assert_eq!(read("SEEK [5, 1]"), Command::Seek(Seek::default()));
         assert_eq!(read("HOP {\"by\": -1}"), Command::Hop(Hop { by: Some(-1) }));
         assert_eq!(read("STEP"), Command::Step(Step { by: 1 }));
+        let colors = vec!["\"0102ff\""; 16].join(",");
+        let theme = format!(
+            "{{\"name\":\"x\",\"fg\":\"010203\",\"bg\":\"040506\",\"cursor\":\"070809\",\"ansi\":[{colors}]}}"
+        );
+        assert!(
+            matches!(read(&format!("THEME {theme}")), Command::Theme(theme) if theme.ansi[15] == bus::Hex(1, 2, 255))
+        );
         for wrong in ["THEME", "THEME []", "ROWS {}", "ROWS [0, 5]", "FIND {\"text\": \"\"}"] {
             assert!(Command::parse(wrong).is_err(), "{wrong}");
         }

@@ -300,8 +300,10 @@ pub struct Status {
     /// The recording that is written, or else the newest one.
     pub recording: Option<String>,
     /// Whether that recording is still written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recording_state: Option<RecordingState>,
     /// What went wrong with that recording.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recording_error: Option<String>,
     /// The screen's width.
     pub cols: u16,
