@@ -1,18 +1,51 @@
-//! Takes out of a recorded stream what would make a real terminal answer or act.
+//! Passes on of a stream what draws, and what can be undone when the stream ends.
 //!
-//! A user that replays a recording must not have answers typed into their shell, their clipboard
-//! written, files saved or their window moved. All else passes byte for byte. Where something is
-//! taken out after an unfinished sequence or character, a CAN is put there, so that the two sides
-//! cannot join into a sequence that neither was.
+//! A user that looks at a session or a recording must not have answers typed into their shell,
+//! their clipboard written, colours changed, files saved or their window moved. So only what is
+//! listed here passes, always in its seven-bit form and whole. Where something is taken out after
+//! an unfinished character, a CAN is put there, so that the two sides cannot join into what
+//! neither was.
 
+use crate::links::is_safe_id;
 use crate::scan::{Kind, Scanner, Token};
+use crate::untrusted::is_safe_link;
+
+/// Control characters that may pass: bell, backspace, tabs and ends of lines, shifts between
+/// charsets.
+const CONTROLS: std::ops::RangeInclusive<u8> = 0x07..=0x0f;
+/// Escape sequences without intermediates: cursor, keypad, tab stops, charsets, protected areas.
+const ESCAPES: &[u8] = b"6789=>DEHMVWno|}~";
+/// Control sequences by their prefix, intermediate and last byte.
+const SEQUENCES: &[(u8, u8, &[u8])] = &[
+    (0, 0, b"@ABCDEFGHIJKLMPSTXZ`abdefghlmrsu"),
+    (0, b' ', b"@Aq"),
+    (0, b'!', b"p"),
+    (0, b'"', b"q"),
+    (0, b'#', b"{}pq"),
+    (0, b'$', b"rtvxz{"),
+    (0, b'\'', b"}~"),
+    (b'?', 0, b"JKWhlrs"),
+    (b'>', 0, b"mu"),
+    (b'<', 0, b"u"),
+    (b'=', 0, b"u"),
+];
+/// DEC private modes: those that [`crate::Term::undo_modes`] undoes, and how wide clusters are.
+const MODES: &[&[u8]] = &[
+    b"1", b"5", b"6", b"7", b"9", b"12", b"25", b"47", b"66", b"69", b"1000", b"1002", b"1003", b"1004",
+    b"1005", b"1006", b"1015", b"1016", b"1047", b"1048", b"1049", b"2004", b"2026", b"2027", b"2031",
+];
+/// Stands for a full reset, which would also take the lines above the screen.
+const RESET: &[u8] = b"\x1b]8;;\x1b\\\x1b[<99u\x1b[=0u\x1b[>4;0m\
+    \x1b[?5;1000;1002;1003;1004;1005;1006;1015;1016;1049;2004;2026;2031l\x1b[!p\x1b[0 q\x1b[?5W\x1b[H\x1b[2J";
+const CLOSE_LINK: &[u8] = b"\x1b]8;;\x1b\\";
+/// Longest parameters of a control sequence.
+const MAX_PARAMETERS: usize = 1024;
 
 /// What else to take out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FilterOptions {
     strip_sgr: bool,
-    strip_titles: bool,
 }
 
 impl FilterOptions {
@@ -20,14 +53,6 @@ impl FilterOptions {
     #[must_use]
     pub fn strip_sgr(mut self, strip_sgr: bool) -> Self {
         self.strip_sgr = strip_sgr;
-        self
-    }
-
-    /// Sets whether titles of windows and icons are taken out, and the stack on which they are
-    /// kept.
-    #[must_use]
-    pub fn strip_titles(mut self, strip_titles: bool) -> Self {
-        self.strip_titles = strip_titles;
         self
     }
 }
@@ -44,8 +69,6 @@ pub struct ReplayFilter {
 struct Gate {
     /// What was let through last is unfinished.
     dangling: bool,
-    /// The long sequence going by is being dropped.
-    dropping: bool,
 }
 
 impl ReplayFilter {
@@ -83,56 +106,39 @@ impl Gate {
                 out.extend_from_slice(text);
                 self.dangling = in_character;
             }
+            Token::Control { kind: Kind::Csi, bytes, complete: true } if is_common(options, bytes) => {
+                out.extend_from_slice(bytes);
+                self.dangling = false;
+            }
             Token::Control { kind, bytes, complete } => {
-                let judged = complete || is_ambiguous(kind, bytes);
-                let verdict = if judged { judge(options, kind, bytes) } else { Verdict::Pass };
-                match verdict {
-                    Verdict::Pass if bytes.contains(&0x05) && kind != Kind::Control => {
-                        // ENQ acts even inside a sequence.
-                        out.extend(bytes.iter().filter(|&&b| b != 0x05));
-                        self.dangling = !complete && !matches!(bytes.last(), Some(0x18 | 0x1a));
-                    }
-                    Verdict::Pass => {
-                        out.extend_from_slice(bytes);
-                        self.dangling = !complete && !matches!(bytes.last(), Some(0x18 | 0x1a));
-                    }
-                    Verdict::Drop => self.drop(out),
-                    Verdict::Instead(new) => {
-                        out.extend_from_slice(&new);
-                        self.dangling = false;
-                    }
+                let passed = judge(options, kind, bytes, complete);
+                if std::mem::take(&mut self.dangling) && passed.is_empty() {
+                    out.push(0x18);
                 }
+                out.extend_from_slice(&passed);
             }
-            Token::Part { kind, bytes, first, last } => {
-                if first {
-                    self.dropping = matches!(judge(options, kind, bytes), Verdict::Drop) || kind == Kind::Csi;
-                    if self.dropping {
-                        self.drop(out);
-                    }
+            // Nothing of this length draws. A dropped link must not go on as the one before.
+            Token::Part { kind, first, .. } => {
+                if first && std::mem::take(&mut self.dangling) {
+                    out.push(0x18);
                 }
-                if !self.dropping {
-                    out.extend_from_slice(bytes);
-                    self.dangling = !last;
+                if first && kind == Kind::Osc {
+                    out.extend_from_slice(CLOSE_LINK);
                 }
             }
         }
     }
+}
 
-    fn drop(&mut self, out: &mut Vec<u8>) {
-        if std::mem::take(&mut self.dangling) {
-            out.push(0x18);
-        }
+/// Whether this is one of the sequences that nearly all output is made of, which pass as they are.
+fn is_common(options: FilterOptions, bytes: &[u8]) -> bool {
+    let [0x1b, b'[', params @ .., last] = bytes else { return false };
+    let plain = params.len() <= 32 && params.iter().all(|b| b.is_ascii_digit() || matches!(b, b';' | b':'));
+    match last {
+        b'm' => plain && !options.strip_sgr,
+        b'A'..=b'D' | b'G' | b'H' | b'K' | b'X' | b'd' => plain && params.len() <= 5,
+        _ => false,
     }
-}
-
-enum Verdict {
-    Pass,
-    Drop,
-    Instead(Vec<u8>),
-}
-
-fn drop_if(yes: bool) -> Verdict {
-    if yes { Verdict::Drop } else { Verdict::Pass }
 }
 
 /// What comes after the introducer. Bytes that no terminal takes for part of it may stand between
@@ -156,7 +162,7 @@ fn body(bytes: &[u8]) -> &[u8] {
     }
 }
 
-fn printable(bytes: &[u8]) -> Vec<u8> {
+fn visible(bytes: &[u8]) -> Vec<u8> {
     bytes.iter().copied().filter(|b| (0x20..0x7f).contains(b)).collect()
 }
 
@@ -174,106 +180,106 @@ fn is_ambiguous(kind: Kind, bytes: &[u8]) -> bool {
     }
 }
 
-fn judge(options: FilterOptions, kind: Kind, bytes: &[u8]) -> Verdict {
+/// What passes of a sequence, or in its place.
+fn judge(options: FilterOptions, kind: Kind, bytes: &[u8], complete: bool) -> Vec<u8> {
     if is_ambiguous(kind, bytes) {
-        return Verdict::Drop;
+        return Vec::new();
     }
+    // Controls inside a sequence act at once, even when it is cut off.
+    let inside = || bytes.iter().copied().filter(|b| CONTROLS.contains(b)).collect::<Vec<_>>();
     match kind {
+        Kind::Control => control(bytes),
+        Kind::Esc | Kind::Csi if !complete => inside(),
+        Kind::Esc => [inside(), escape(&visible(bytes))].concat(),
+        Kind::Csi => [inside(), csi(options, &visible(after_introducer(bytes)))].concat(),
+        Kind::Osc if complete => osc(body(bytes)),
+        Kind::Osc | Kind::Dcs | Kind::Apc | Kind::Pm | Kind::Sos => Vec::new(),
+    }
+}
+
+fn control(bytes: &[u8]) -> Vec<u8> {
+    match bytes {
         // To a terminal that reads UTF-8 a bare byte is a broken character, and to others it must
         // not be a control.
-        Kind::Control if matches!(bytes, [0x80..=0x9f]) => Verdict::Instead("\u{fffd}".into()),
-        Kind::Control => drop_if(matches!(bytes, [0x05] | [0xc2, 0x9a])),
-        Kind::Esc => {
-            let clean = printable(bytes);
-            // After a switch away from UTF-8, bytes that are text here would be controls there.
-            drop_if(clean == b"Z" || (clean.starts_with(b"%") && clean != b"%G"))
-        }
-        Kind::Csi => csi(options, bytes),
-        Kind::Osc => {
-            let body = body(bytes);
-            drop_if(osc_acts(body) || (options.strip_titles && osc_titles(body)))
-        }
-        Kind::Dcs => drop_if(dcs_acts(body(bytes))),
-        Kind::Apc => drop_if(matches!(body(bytes), [b'G', ..] | [b'@', ..])),
-        Kind::Pm | Kind::Sos => Verdict::Pass,
+        [0x80..=0x9f] => "\u{fffd}".into(),
+        [b] if CONTROLS.contains(b) || matches!(b, 0 | 0x18 | 0x1a) => vec![*b],
+        [0xc2, c1 @ 0x80..=0x9f] => escape(&[c1 - 0x40]),
+        _ => Vec::new(),
     }
 }
 
-fn csi(options: FilterOptions, bytes: &[u8]) -> Verdict {
-    // Controls inside do not change what the sequence is.
-    let clean = printable(after_introducer(bytes));
-    let Some((&last, rest)) = clean.split_last() else { return Verdict::Pass };
-    let prefix = rest.first().copied().filter(|b| (b'<'..=b'?').contains(b)).unwrap_or(0);
-    let inter = rest.iter().copied().find(|b| (0x20..0x30).contains(b)).unwrap_or(0);
-    let first: u32 = rest
-        .iter()
-        .skip(usize::from(prefix != 0))
-        .take_while(|b| b.is_ascii_digit())
-        .fold(0u32, |n, b| n.saturating_mul(10).saturating_add(u32::from(b - b'0')));
-    match (prefix, inter, last) {
-        (0 | b'>' | b'=', 0, b'c') => Verdict::Drop,
-        (0 | b'?', 0, b'n' | b'i') => Verdict::Drop,
-        (_, b'$', b'p' | b'w' | b'u') => Verdict::Drop,
-        (_, b'&', b'u') | (_, b'*', b'y' | b'z') | (_, b'"', b'v') | (_, b'\'', b'|') => Verdict::Drop,
-        (_, b'#', b'R' | b'|' | b'S') | (b'?', 0, b'S' | b'u' | b'm' | b'g') => Verdict::Drop,
-        (0, 0, b'x') => Verdict::Drop,
-        (b'>', 0, b'q') => Verdict::Drop,
-        (0, 0, b't') => drop_if(options.strip_titles || !matches!(first, 22 | 23)),
-        (_, b'*' | b'$', b'|') => Verdict::Drop,
-        (b'?', 0, b'h') if rest[1..].split(|b| *b == b';').any(|n| n == b"2048") => {
-            // In-band size reports begin with one at once.
-            let kept: Vec<&[u8]> = rest[1..].split(|b| *b == b';').filter(|n| *n != b"2048").collect();
-            if kept.is_empty() {
-                Verdict::Drop
-            } else {
-                let mut new = b"\x1b[?".to_vec();
-                new.extend(kept.join(&b';'));
-                new.push(b'h');
-                Verdict::Instead(new)
-            }
-        }
-        (0, 0, b'm') => drop_if(options.strip_sgr),
-        _ => Verdict::Pass,
-    }
-}
-
-fn osc_acts(body: &[u8]) -> bool {
-    let split = body.iter().position(|&b| b == b';').unwrap_or(body.len());
-    let rest = body.get(split + 1..).unwrap_or(&[]);
-    let asks = || rest.split(|&b| b == b';').any(|p| p.contains(&b'?'));
-    match &body[..split] {
-        b"4" | b"5" | b"10" | b"11" | b"12" | b"13" | b"14" | b"15" | b"16" | b"17" | b"18" | b"19"
-        | b"21" | b"22" => asks(),
-        b"3" | b"9" | b"46" | b"50" | b"51" | b"52" | b"60" | b"61" | b"99" | b"777" | b"5113" | b"5522" => {
-            true
-        }
-        b"1337" => {
-            let key = rest.split(|&b| b == b'=').next().unwrap_or(&[]);
-            !matches!(
-                key,
-                b"SetMark" | b"CurrentDir" | b"SetUserVar" | b"RemoteHost" | b"ShellIntegrationVersion"
-            )
-        }
+fn escape(clean: &[u8]) -> Vec<u8> {
+    let passes = match clean {
+        [b'c'] => return RESET.to_vec(),
+        [last] => ESCAPES.contains(last),
+        [b'#', size] => b"34568".contains(size),
+        // After a switch away from UTF-8, bytes that are text here would be controls there.
+        [b'%', charset] => *charset == b'G',
+        [b'(' | b')' | b'*' | b'+' | b'-' | b'.' | b'/', _] => true,
+        [b'(' | b')' | b'*' | b'+', b'"' | b'%' | b'&', _] => true,
         _ => false,
-    }
+    };
+    if passes { [b"\x1b", clean].concat() } else { Vec::new() }
 }
 
-/// Whether it sets the title of a window or an icon, by number or by the letters of old.
-fn osc_titles(body: &[u8]) -> bool {
-    let split = body.iter().position(|&b| b == b';').unwrap_or(body.len());
-    let digits = body[..split].iter().position(|&b| b != b'0').unwrap_or(split);
-    matches!(&body[digits..split], b"" | b"1" | b"2") || matches!(body, [b'l' | b'L' | b'I', ..])
+fn csi(options: FilterOptions, clean: &[u8]) -> Vec<u8> {
+    let Some((&last, rest)) = clean.split_last() else { return Vec::new() };
+    let prefix = rest.first().copied().filter(|b| (b'<'..=b'?').contains(b)).unwrap_or(0);
+    let rest = &rest[usize::from(prefix != 0)..];
+    let (params, inter) = match rest.split_last() {
+        Some((inter, params)) if (0x20..0x30).contains(inter) => (params, *inter),
+        _ => (rest, 0),
+    };
+    let known = SEQUENCES.iter().any(|(p, i, lasts)| (*p, *i) == (prefix, inter) && lasts.contains(&last));
+    let plain = params.iter().all(|b| b.is_ascii_digit() || matches!(b, b';' | b':'));
+    if !known || !plain || params.len() > MAX_PARAMETERS {
+        return Vec::new();
+    }
+    let each = || params.split(|b| *b == b';');
+    let first = each().next().unwrap_or_default();
+    let passes = match (prefix, last) {
+        (0, b'm') if inter == 0 => !options.strip_sgr,
+        (0, b'h' | b'l') => params == b"4",
+        // More parameters ask for the mouse to be followed by the program alone.
+        (0, b'T') => each().count() <= 1,
+        // The lines above the screen are the user's.
+        (0, b'J') => matches!(first, b"" | b"0" | b"1" | b"2"),
+        (b'>', b'm') => first == b"4",
+        _ => true,
+    };
+    if !passes {
+        return Vec::new();
+    }
+    let mut kept: Vec<Vec<u8>> = each().map(bounded).collect();
+    if prefix == b'?' && b"hlrs".contains(&last) {
+        kept.retain(|mode| MODES.contains(&&mode[..]));
+        if kept.is_empty() {
+            return Vec::new();
+        }
+    }
+    let mut out = b"\x1b[".to_vec();
+    out.extend((prefix != 0).then_some(prefix));
+    out.extend(kept.join(&b';'));
+    out.extend((inter != 0).then_some(inter));
+    out.push(last);
+    out
 }
 
-fn dcs_acts(body: &[u8]) -> bool {
-    if body.starts_with(b"tmux;") || body.starts_with(b"@") {
-        return true;
+/// A parameter without numbers that are beyond all sizes.
+fn bounded(param: &[u8]) -> Vec<u8> {
+    let number = |digits: &[u8]| if digits.len() > 5 { b"65535".to_vec() } else { digits.to_vec() };
+    param.split(|b| *b == b':').map(number).collect::<Vec<_>>().join(&b':')
+}
+
+/// Links; nothing else of its kind draws.
+fn osc(body: &[u8]) -> Vec<u8> {
+    let Some(rest) = body.strip_prefix(b"8;") else { return Vec::new() };
+    let text = std::str::from_utf8(rest).unwrap_or_default();
+    let (params, uri) = text.split_once(';').unwrap_or_default();
+    if !is_safe_link(uri) {
+        return CLOSE_LINK.to_vec();
     }
-    let head = body.iter().position(|b| (0x40..0x7f).contains(b)).unwrap_or(body.len());
-    let inter = body[..head].iter().copied().find(|b| (0x20..0x30).contains(b)).unwrap_or(0);
-    // Setting and capability queries; macros and keys that a program defines for the user to press.
-    matches!(
-        (inter, body.get(head)),
-        (b'$' | b'+', Some(b'q')) | (b'+', Some(b'p')) | (b'!', Some(b'z')) | (0, Some(b'|'))
-    )
+    let id = params.split(':').find_map(|p| p.strip_prefix("id=")).filter(|id| is_safe_id(id));
+    let id = id.map(|id| format!("id={id}")).unwrap_or_default();
+    format!("\x1b]8;{id};{uri}\x1b\\").into_bytes()
 }

@@ -27,8 +27,9 @@
 //! - [`Term::diff`] gives the rows that changed since a [`Generation`], for painters.
 //! - [`Term::dump`] gives bytes that bring a fresh terminal to the same state.
 //! - [`keys`] encodes keystrokes, pastes and mouse events as the modes in force want them.
-//! - [`Scanner`] cuts a stream into tokens; [`ReplayFilter`] takes out what makes a terminal
-//!   answer; [`ModeWatch`] follows only the modes to undo when a program dies.
+//! - [`Scanner`] cuts a stream into tokens; [`ReplayFilter`] passes only what draws or can be
+//!   undone; [`ModeWatch`] follows only the modes to undo when a program dies.
+//! - [`printable`] and [`is_safe_link`] judge text and links of strangers.
 
 mod cell;
 mod changes;
@@ -57,6 +58,7 @@ mod term;
 mod theme;
 mod trace;
 mod unicode;
+mod untrusted;
 mod watch;
 
 pub use changes::{Changes, Graphics, Mark, Progress, RowSet, Signal};
@@ -75,6 +77,7 @@ pub use term::{Cursor, Diff, Generation, RowDiff, Term};
 pub use theme::Theme;
 pub use trace::{Glyph, Tracer, Witness};
 pub use unicode::{char_width, text_width};
+pub use untrusted::{is_printable, is_safe_link, is_unsafe, printable, printable_json, printable_lines};
 pub use watch::ModeWatch;
 
 /// Name of this emulator, for whatever is derived with it and kept.

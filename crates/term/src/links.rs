@@ -7,8 +7,8 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-/// Longest URI that is kept, as in other terminals.
-const MAX_URI: usize = 2083;
+use crate::untrusted::{is_safe_link, is_unsafe};
+
 const MAX_ID: usize = 250;
 const MAX_BYTES: usize = 4 << 20;
 
@@ -19,6 +19,11 @@ pub struct Link {
     pub id: String,
     /// The target, as sent.
     pub uri: String,
+}
+
+/// Whether the `id` of a link can be kept, and written again as it is.
+pub(crate) fn is_safe_id(id: &str) -> bool {
+    id.len() <= MAX_ID && !id.chars().any(|c| is_unsafe(c) || matches!(c, ';' | ':'))
 }
 
 #[derive(Clone, Debug)]
@@ -40,8 +45,7 @@ impl Links {
 
     /// The number of a link; 0 when there is none to be made of it.
     pub(crate) fn intern(&mut self, id: &str, uri: &str) -> u32 {
-        let clean = |s: &str| !s.chars().any(char::is_control);
-        if uri.is_empty() || uri.len() > MAX_URI || id.len() > MAX_ID || !clean(uri) || !clean(id) {
+        if !is_safe_link(uri) || !is_safe_id(id) {
             return 0;
         }
         let link = Link { id: id.to_owned(), uri: uri.to_owned() };

@@ -1,6 +1,7 @@
 //! Bringing a real terminal back: to sane modes after a program died, and the cursor after
 //! something else painted.
 
+use crate::machine::default_tabs;
 use crate::modes::{Modes, MouseEncoding, MouseTracking};
 use crate::paint;
 use crate::style::Attrs;
@@ -36,6 +37,21 @@ pub(crate) struct Leftovers {
     pub(crate) insert: bool,
     pub(crate) reverse: bool,
     pub(crate) link: bool,
+    pub(crate) protected: bool,
+    /// The width of a screen whose tab stops were moved, else 0.
+    pub(crate) tabs: u16,
+    /// What leaving the alternate screen brings back.
+    pub(crate) behind: Behind,
+}
+
+/// What the saved cursor of the main screen brings back beside its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(crate) struct Behind {
+    /// The row and column, from 1, of a cursor that was saved in origin mode.
+    pub(crate) origin: Option<(u16, u16)>,
+    pub(crate) charset: bool,
+    pub(crate) styled: bool,
+    pub(crate) protected: bool,
 }
 
 impl Leftovers {
@@ -50,9 +66,10 @@ impl Leftovers {
         put(self.synchronised, b"\x1b[?2026l");
         put(self.link, b"\x1b]8;;\x1b\\");
         let in_alternate = self.alternate != 0;
-        put(self.kitty_set[usize::from(in_alternate)], b"\x1b[=0u");
+        // Flags below a push are in force again after its pop.
         let pop = |screen: usize| format!("\x1b[<{}u", self.kitty[screen]);
         put(self.kitty[usize::from(in_alternate)] > 0, pop(usize::from(in_alternate)).as_bytes());
+        put(self.kitty_set[usize::from(in_alternate)], b"\x1b[=0u");
         put(self.modify_other_keys, b"\x1b[>4;0m");
         put(self.mouse != 0, format!("\x1b[?{}l", self.mouse).as_bytes());
         put(self.mouse_encoding != 0, format!("\x1b[?{}l", self.mouse_encoding).as_bytes());
@@ -79,12 +96,21 @@ impl Leftovers {
         put(self.styled, b"\x1b[m");
         put(in_alternate, format!("\x1b[?{}l", self.alternate).as_bytes());
         if in_alternate {
-            put(self.kitty_set[0], b"\x1b[=0u");
             put(self.kitty[0] > 0, pop(0).as_bytes());
-            put(self.styled, b"\x1b[m");
+            put(self.kitty_set[0], b"\x1b[=0u");
+            put(self.styled || self.behind.styled, b"\x1b[m");
+            put(self.behind.charset, b"\x1b(B\x0f");
+            if let Some((row, col)) = self.behind.origin {
+                put(true, format!("\x1b[?6l\x1b[{row};{col}H").as_bytes());
+            }
         }
+        put(self.protected || self.behind.protected, b"\x1b[0\"q");
         put(self.cursor_hidden, b"\x1b[?25h");
         put(self.cursor_shape, b"\x1b[0 q");
+        put(self.tabs > 0, b"\x1b7\r\x1b[3g");
+        (1..self.tabs.div_ceil(8)).for_each(|_| put(true, b"\x1b[8C\x1bH"));
+        // In a row of double width the steps end early; terminals that know this do it at once.
+        put(self.tabs > 0, b"\x1b8\x1b[?5W");
         out
     }
 
@@ -157,7 +183,7 @@ impl Term {
             kitty,
             kitty_set,
             modify_other_keys: modes.modify_other_keys > 0,
-            cursor_shape: m.cursor_style_number() != 0,
+            cursor_shape: m.cursor_style_number() != 0 || m.blink,
             margins: m.top > 0 || m.bottom + 1 < m.rows(),
             side_margins: has(M::Margins),
             origin: has(M::Origin),
@@ -167,7 +193,33 @@ impl Term {
             insert: has(M::Insert),
             reverse: has(M::Reverse),
             link: m.pen.link != 0,
+            protected: m.pen.has(Attrs::PROTECTED),
+            tabs: if m.tabs == default_tabs(m.cols()) { 0 } else { self.size().cols },
+            behind: self.behind().unwrap_or_default(),
         }
+    }
+
+    /// What leaving the alternate screen would bring back.
+    fn behind(&self) -> Option<Behind> {
+        let saved = self.m.saved[0].filter(|_| self.m.modes.alternate())?;
+        let number = |n: usize| u16::try_from(n + 1).unwrap_or(u16::MAX);
+        Some(Behind {
+            origin: saved.origin.then(|| (number(saved.pos.y), number(saved.pos.x))),
+            charset: !saved.charsets.is_plain(),
+            styled: saved.pen != crate::style::Pen::default(),
+            protected: saved.pen.has(Attrs::PROTECTED),
+        })
+    }
+
+    /// Whether a real terminal of this size shows this screen when it gets what [`ReplayFilter`]
+    /// lets through. Otherwise a mode that does not pass decides where text goes, and the screen is
+    /// to be painted.
+    ///
+    /// [`ReplayFilter`]: crate::ReplayFilter
+    pub fn draws_by_passing(&self) -> bool {
+        use crate::modes::Mode as M;
+        let unusual = [M::Newline, M::Vt52, M::National, M::ReverseWrap, M::ReverseWrapAny];
+        !unusual.into_iter().any(|mode| self.m.modes.has(mode))
     }
 
     /// Bytes that bring a real terminal back to sane modes after the program has died: only for
