@@ -5,7 +5,7 @@
 //! writer at a time; what a client may ask for at all is its [`Authority`]. Nothing here reads a
 //! clock, opens a file or starts a thread: time comes in as a [`Stamp`], bytes come in and go out
 //! as values, so tests and replays run on virtual time. [`check`] judges whether a session passes
-//! as a test; [`scrub`] masks secrets.
+//! as a test; [`scrub`] masks secrets; [`withhold`] keeps them out of recorded input.
 //!
 //! ```
 //! use tapdeck_core::{Event, Log, LogLimits, Offset, ReaderKind, Stamp, Stream, Time, WallTime};
@@ -31,6 +31,7 @@ pub mod scrub;
 mod stick;
 mod time;
 pub mod turns;
+pub mod withhold;
 
 pub use authority::{Authority, Denied, Need, Right};
 pub use decode::{TextDecoder, UnknownEncoding};

@@ -20,6 +20,8 @@ mod timeline;
 mod trace;
 mod when;
 
+use tapdeck_term::is_unsafe;
+
 pub use crate::ParseError;
 pub use claim::{Claim, Failure, Shot, evaluate};
 pub use condition::{Condition, Fact, Mismatch, Mode, Spot, TextTest, View};
@@ -57,6 +59,7 @@ pub fn quote(bytes: &[u8]) -> String {
                 '\t' => out.push_str("\\t"),
                 '"' | '\\' => out.extend(['\\', c]),
                 c if c.is_control() => out.push_str(&format!("\\x{:02x}", u32::from(c))),
+                c if is_unsafe(c) => out.extend(c.escape_unicode()),
                 c => out.push(c),
             }
         }

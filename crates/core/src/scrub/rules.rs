@@ -7,6 +7,7 @@ use regex::bytes::{Regex, RegexBuilder, RegexSet, RegexSetBuilder};
 
 use super::doubt::is_no_secret;
 use super::table::{BUILTIN, PACKS};
+use crate::withhold::SecretPrompts;
 
 /// What masked characters become, when they are one byte long.
 pub(crate) const MASK: char = '*';
@@ -111,13 +112,11 @@ pub struct Rules {
     ready: Vec<Ready>,
     secrets: Vec<Secret>,
     /// What a prompt for a password looks like, where secrets are looked for at all.
-    prompt: Option<Regex>,
+    prompt: Option<SecretPrompts>,
 }
 
 /// The name of the rule for what is typed at such a prompt.
 const TYPED: &str = "typed-password";
-const PROMPT: &str =
-    r"(?i-u)\b(?:password|passphrase|passcode|pin|secret|token|api[ _-]?key)(?: for [^:]*)?\s*:\s*$";
 
 impl Rules {
     /// The names of the packs that are used unless others are named.
@@ -214,9 +213,8 @@ impl Rules {
             .dfa_size_limit(AUTOMATON)
             .build()
             .map_err(|e| RuleError::Pattern { name: "all together".into(), why: e.to_string() })?;
-        let prompt = ready.iter().any(|r| r.rule.pack == "secrets").then(|| Regex::new(PROMPT));
-        let prompt =
-            prompt.transpose().map_err(|e| RuleError::Pattern { name: TYPED.into(), why: e.to_string() })?;
+        let secret = ready.iter().any(|r| r.rule.pack == "secrets");
+        let prompt = secret.then(SecretPrompts::default);
         Ok(Self { set, ready, secrets, prompt })
     }
 
@@ -240,7 +238,7 @@ impl Rules {
 
     /// Whether what is typed behind this text is a password.
     pub(super) fn is_password_prompt(&self, text: &str) -> bool {
-        self.prompt.as_ref().is_some_and(|p| p.is_match(text.as_bytes()))
+        self.prompt.as_ref().is_some_and(|p| p.asks(text))
     }
 
     /// The number of the rule for what is typed there.

@@ -340,6 +340,157 @@ pub const BUILTIN: &[Builtin] = &[
         )
     },
     Builtin {
+        named: true,
+        hits: &[
+            ("export DB_PASS=hunter2", "export DB_PASS=*******"),
+            ("MYSQL_PWD='tr0ub4dor and 3' mysql", "MYSQL_PWD='********* *** *' mysql"),
+            (r#"SMTP_PASS="abcd""#, r#"SMTP_PASS="****""#),
+            ("env smtp_pw=correcthorse", "env smtp_pw=************"),
+            ("PASS=correcthorse make", "PASS=************ make"),
+        ],
+        misses: &[
+            "export DB_PASS=$SECRET",
+            "OLD_PWD=/home/page/of/words",
+            "PWD=/srv/work",
+            "BYPASS=always",
+            "first_pass=done",
+            "pass=3 fail=0",
+            "DB_PASS=",
+            "compass=northwest",
+            "TEST_PASS=password",
+        ],
+        ..secret(
+            "pass-variable",
+            "what is assigned to a variable such as DB_PASS, SMTP_PW or MYSQL_PWD",
+            r#"(?-u)(?:\b[A-Z0-9_]*[A-Z0-9]_(?:PASS|PW|PWD|PASSWD)|\b[a-z0-9_]*[a-z0-9]_(?:pw|pwd)|(?:^|[\s;&|("'])PASS)=(?:"([^"\s$<{*][^"]{2,}[^"\s])"|'([^'\s$<{*][^']{2,}[^'\s])'|([^\s"'`,;()\[\]{}<>$&|*][^\s"'`,;()\[\]{}<>&|*]{3,}))"#,
+        )
+    },
+    Builtin {
+        hits: &[
+            ("sshpass -p hunter2 ssh bob@example.org", "sshpass -p ******* ssh bob@example.org"),
+            ("sshpass -v -p 'a b c' scp x y:", "sshpass -v -p '* * *' scp x y:"),
+            ("sshpass -phunter2 ssh x", "sshpass -p******* ssh x"),
+        ],
+        misses: &[
+            "sshpass -e ssh bob@example.org",
+            "sshpass -f file ssh x",
+            r#"sshpass -p "$PASS" ssh x"#,
+            "apt install sshpass -y",
+        ],
+        ..secret(
+            "sshpass",
+            "passwords in the command line of sshpass",
+            r#"(?-u)\bsshpass\s+(?:-[A-Za-oq-z]+\s+)*-p\s*(?:"([^"$*][^"]+)"|'([^'$*][^']+)'|([^\s"'$*<-][^\s"']+))"#,
+        )
+    },
+    Builtin {
+        hits: &[
+            (
+                "machine example.org login bob password hunter2",
+                "machine example.org login bob password *******",
+            ),
+            ("default login anonymous password a@b.c", "default login anonymous password *****"),
+            ("  login bob password hunter2", "  login bob password *******"),
+        ],
+        misses: &[
+            "the machine lets you login with your password there",
+            "login bob password",
+            "machine example.org login bob",
+        ],
+        ..secret(
+            "netrc",
+            "passwords in a netrc file",
+            r"(?-u)(?:\b(?:machine\s+\S+|default)|^)\s+login\s+\S+\s+(?:account\s+\S+\s+)?password\s+([^\s*]\S{2,})",
+        )
+    },
+    Builtin {
+        mixed: true,
+        hits: &[("  password hunter22", "  password ********"), ("password hunter22", "password ********")],
+        misses: &[
+            "  password required",
+            "password for alice2:",
+            "  the password hunter22 is bad",
+            "password hunter22 was refused",
+        ],
+        ..secret(
+            "netrc-line",
+            "a line of a netrc file that holds only the password",
+            r"(?-u)^\s*password\s+([^\s:*][^\s:]{3,})\s*$",
+        )
+    },
+    Builtin {
+        named: true,
+        hits: &[
+            (r#""auth": "dXNlcjpwYXNz""#, r#""auth": "************""#),
+            (
+                r#"{"auths":{"https://index.docker.io/v1/":{"auth":"Ym9iOmh1bnRlcjI="}}}"#,
+                r#"{"auths":{"https://index.docker.io/v1/":{"auth":"****************"}}}"#,
+            ),
+        ],
+        misses: &[
+            r#""auth": "none""#,
+            r#""auth": "authentication""#,
+            r#""auth": {}"#,
+            r#""author": "dXNlcjpwYXNz""#,
+        ],
+        ..secret(
+            "docker-auth",
+            "logins at registries in the configuration of Docker",
+            r#"(?-u)"auth"\s*:\s*"((?:[A-Za-z0-9+/]{4}){2,}(?:[A-Za-z0-9+/]{4}|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{2}==))""#,
+        )
+    },
+    Builtin {
+        hits: &[
+            (
+                "AccountName=a;AccountKey=Zm9vYmFyYmF6cXV4Zm9vYmFyYmF6cXV4Zm9vYmFyYmF6cXV4Zg==;Endpoint",
+                "AccountName=a;AccountKey=****************************************************;Endpoint",
+            ),
+            (
+                "https://a.blob.core.windows.net/c?sv=2022&sig=Zm9vYmFyYmF6cXV4Zm9v%2Bg%3D%3D&se=1",
+                "https://a.blob.core.windows.net/c?sv=2022&sig=******************************&se=1",
+            ),
+            (
+                "SharedAccessSignature sr=x&sig=Zm9vYmFyYmF6cXV4Zm9vYmFyYmF6cXV4",
+                "SharedAccessSignature sr=x&sig=********************************",
+            ),
+            ("abc8Q~0123456789abcdefghijABCDEFGHIJ0123", "abc8Q~**********************************"),
+        ],
+        misses: &[
+            "AccountKey=",
+            "AccountKey=<your key>",
+            "?sig=short",
+            "design=Zm9vYmFyYmF6cXV4Zm9vYmFyYmF6cXV4",
+        ],
+        ..secret(
+            "azure-key",
+            "keys and signatures of Azure",
+            r"(?-u)\b(?:AccountKey|SharedAccessKey)=([A-Za-z0-9+/]{20,}={0,2})|[?&;]sig=([A-Za-z0-9%+/_-]{20,}={0,2})|\b[A-Za-z0-9_.-]{3}\dQ~([A-Za-z0-9_~.-]{31,34})\b",
+        )
+    },
+    Builtin {
+        mixed: true,
+        hits: &[
+            (
+                "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+                "****************************************************************",
+            ),
+            (
+                "human 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+                "human ****************************************************************",
+            ),
+        ],
+        misses: &[
+            "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08  file.txt",
+            "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b",
+            "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+        ],
+        ..secret(
+            "tapdeck-token",
+            "tokens of Tapdeck: 64 hexadecimal digits alone on a line, or behind a role in a token file",
+            r"(?-u)^\s*(?:(?:human|bot|observer)\s+)?([0-9a-f]{64})\s*$",
+        )
+    },
+    Builtin {
         mixed: true,
         named: true,
         hits: &[

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use tapdeck_term::Term;
+use tapdeck_term::{Term, is_unsafe};
 
 use super::detector::{At, Detector, Phase, Run};
 use super::judge::Screen;
@@ -205,7 +205,7 @@ impl Detector {
 }
 
 fn brief(text: &str) -> String {
-    let mut out: String = text.chars().filter(|c| !c.is_control()).take(40).collect();
+    let mut out: String = text.chars().filter(|c| !is_unsafe(*c)).take(40).collect();
     if out.len() < text.len() {
         out.push('…');
     }
