@@ -238,6 +238,9 @@ pub trait EventWriter: Send {
     /// One event.
     fn event(&mut self, event: &Event, out: &mut Parts);
 
+    /// What is still in hand, for a file that is read while it is written.
+    fn flush(&mut self, _out: &mut Parts) {}
+
     /// The end of the file. Called once, last.
     fn finish(&mut self, out: &mut Parts);
 
@@ -252,6 +255,10 @@ impl<T: EventWriter + ?Sized> EventWriter for Box<T> {
 
     fn event(&mut self, event: &Event, out: &mut Parts) {
         (**self).event(event, out);
+    }
+
+    fn flush(&mut self, out: &mut Parts) {
+        (**self).flush(out);
     }
 
     fn finish(&mut self, out: &mut Parts) {

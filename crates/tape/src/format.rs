@@ -4,13 +4,14 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io::Read;
+use std::sync::{Arc, OnceLock};
 
-use crate::ahr::{AhrEvents, AhrWriter, Quality};
+use crate::ahr::{AhrEvents, AhrWriter, BlockReader, Quality, Reader};
 use crate::ans::{AnsReader, AnsWriter};
 use crate::carriage_returns::WithReturns;
 use crate::cassette::{Cassette, CassetteReader, Files};
 use crate::cast::{CastReader, CastVersion, CastWriter};
-use crate::event::{EventReader, EventWriter};
+use crate::event::{EventReader, EventWriter, Header, Item, Kind};
 use crate::meta::Meta;
 use crate::raw::{RawReader, RawWriter};
 use crate::three_a::{ThreeAReader, ThreeAWriter};
@@ -288,6 +289,73 @@ impl fmt::Debug for Beside<'_> {
     }
 }
 
+/// The sum of the sizes, in cells, that a recording may give its terminal: half a million changes
+/// of a large one. Each costs time in proportion.
+const MAX_RESIZED: u64 = 4_000_000_000;
+
+/// A reader that refuses a recording of nothing but huge sizes.
+struct Bounded<R> {
+    inner: R,
+    resized: u64,
+}
+
+/// Bounds what the sizes in a recording cost.
+pub fn bounded<'a>(inner: impl EventReader + Send + 'a) -> Box<dyn EventReader + Send + 'a> {
+    Box::new(Bounded { inner, resized: 0 })
+}
+
+impl<R: EventReader> EventReader for Bounded<R> {
+    fn header(&self) -> &Header {
+        self.inner.header()
+    }
+
+    fn next_item(&mut self) -> Result<Option<Item>> {
+        let item = self.inner.next_item()?;
+        if let Some(Item::Event(event)) = &item
+            && let Kind::Resize(size) = &event.kind
+        {
+            self.resized += u64::from(size.cols) * u64::from(size.rows);
+            if self.resized > MAX_RESIZED {
+                let at = FilePosition::Byte(self.position());
+                return Err(Error::malformed(at, "changes the size of its terminal beyond any session"));
+            }
+        }
+        Ok(item)
+    }
+
+    fn position(&self) -> u64 {
+        self.inner.position()
+    }
+}
+
+/// Events from a compressed stream that may have no end, which is told behind them.
+struct Torn<R> {
+    events: R,
+    /// `None` once it was told.
+    torn: Option<Arc<OnceLock<String>>>,
+}
+
+impl<R: EventReader> EventReader for Torn<R> {
+    fn header(&self) -> &Header {
+        self.events.header()
+    }
+
+    fn next_item(&mut self) -> Result<Option<Item>> {
+        let item = self.events.next_item()?;
+        if item.is_none()
+            && let Some(what) = self.torn.take().as_ref().and_then(|torn| torn.get())
+        {
+            let source = std::io::Error::new(std::io::ErrorKind::UnexpectedEof, what.clone());
+            return Err(Error::Read { at: FilePosition::Byte(self.position()), source });
+        }
+        Ok(item)
+    }
+
+    fn position(&self) -> u64 {
+        self.events.position()
+    }
+}
+
 /// Opens a recording of a known format.
 ///
 /// # Errors
@@ -297,9 +365,17 @@ pub fn open<'a>(
     file: impl Read + Send + 'a,
     beside: Beside<'a>,
 ) -> Result<Box<dyn EventReader + Send + 'a>> {
+    if container == (Container { format: Format::Ahr, zst: true }) {
+        // The blocks find damage, and their way behind it, themselves.
+        let file = ZstReader::new(file)?.through_damage();
+        let (count, torn) = (file.taken(), file.torn());
+        let records = Reader::over(BlockReader::new(file).taken_from(count)).with_sound_times();
+        let events = AhrEvents::over(records, beside.meta.as_ref(), beside.labels)?;
+        return Ok(bounded(Torn { events, torn: Some(torn) }));
+    }
     let file: Box<dyn Read + Send + 'a> =
         if container.zst { Box::new(ZstReader::new(file)?) } else { Box::new(file) };
-    Ok(match container.format {
+    let reader: Box<dyn EventReader + Send + 'a> = match container.format {
         Format::Ahr => Box::new(AhrEvents::new(file, beside.meta.as_ref(), beside.labels)?),
         Format::CastV1 | Format::CastV2 | Format::CastV3 => Box::new(CastReader::new(file)?),
         Format::Ttyrec => Box::new(TtyrecReader::new(file)?),
@@ -316,7 +392,8 @@ pub fn open<'a>(
             let cassette = Cassette::from_files(&Files::read_archive(file)?)?;
             Box::new(CassetteReader::new(cassette))
         }
-    })
+    };
+    Ok(bounded(reader))
 }
 
 /// A writer of a format; `None` for one that is read only, or is not one file. Compression is the

@@ -6,7 +6,7 @@ use crate::window::Window;
 use crate::{Error, FilePosition, Result};
 
 /// No line may be longer than this.
-pub(crate) const MAX_LINE: usize = 64 << 20;
+pub(crate) const MAX_LINE: usize = 32 << 20;
 
 #[derive(Debug)]
 pub(crate) struct Lines<R> {

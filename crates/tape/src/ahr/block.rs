@@ -10,6 +10,8 @@
 use std::collections::VecDeque;
 use std::io::Read;
 use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::{Bytes, BytesMut};
 use memchr::memmem;
@@ -23,6 +25,11 @@ use crate::{Error, FilePosition, Result};
 
 /// Look at this much at a time when searching.
 const SEARCH_STEP: usize = 64 * 1024;
+
+/// So much may come out of blocks whatever their length, and beyond that at most this many bytes
+/// for each byte of the file: a full block of one character repeated comes to half of it.
+const FREE: u64 = 64 << 20;
+const MAX_RATIO: u64 = 8192;
 
 /// A block that could be read, at least in part.
 #[derive(Debug, Clone)]
@@ -108,6 +115,11 @@ pub struct BlockReader<R> {
     /// The position was found by searching, not by following a block.
     searched: bool,
     keep_raw: bool,
+    /// Where the reader began, and how much has been decompressed since.
+    began: u64,
+    out: u64,
+    /// How much was taken from the file, where that is compressed once more.
+    taken: Option<Arc<AtomicU64>>,
 }
 
 /// What was found at the reader's position.
@@ -142,6 +154,9 @@ impl<R: Read> BlockReader<R> {
             foreign: None,
             searched: offset != 0,
             keep_raw: false,
+            began: offset,
+            out: 0,
+            taken: None,
         }
     }
 
@@ -151,6 +166,25 @@ impl<R: Read> BlockReader<R> {
         (self.next_off, self.last_ts) = (Some(next_off), last_ts);
         (self.good, self.searched) = (1, false);
         self
+    }
+
+    /// Bounds what comes out by what was taken from a file, which is compressed as a whole.
+    #[must_use]
+    pub(crate) fn taken_from(mut self, count: Arc<AtomicU64>) -> Self {
+        self.taken = Some(count);
+        self
+    }
+
+    /// Refuses blocks that expand beyond anything that a session makes.
+    fn check_ratio(&mut self, block: &Block) -> Result<()> {
+        self.out += block.bytes.len() as u64;
+        let read = self.window.offset() - self.began;
+        let taken = self.taken.as_ref().map_or(read, |taken| taken.load(Ordering::Relaxed));
+        if self.out > FREE && self.out / MAX_RATIO > taken {
+            let what = "expands beyond any recording: a decompression bomb";
+            return Err(Error::malformed(FilePosition::Byte(block.offset), what));
+        }
+        Ok(())
     }
 
     /// Keeps each block as it stands in the file, for copying.
@@ -178,6 +212,7 @@ impl<R: Read> BlockReader<R> {
             match self.look()? {
                 Found::Block { block, len, about, lost } => {
                     self.window.consume(len);
+                    self.check_ratio(&block)?;
                     self.good += 1;
                     self.searched = false;
                     self.close_damage(Some(&block));
@@ -308,6 +343,9 @@ impl<R: Read> BlockReader<R> {
             match decoded {
                 Decoded::Whole { read, written } => {
                     let Ok(about) = judge(header, read, written, &found) else { continue };
+                    if !header.fits(&data[start..start + read]) {
+                        continue;
+                    }
                     // Where bytes are missing from a block, its stream may run on into the next one
                     // and still come out right. So a block must end where something begins, or at
                     // least hold nothing that looks like the next one.

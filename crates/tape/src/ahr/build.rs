@@ -4,15 +4,58 @@
 //! nothing here.
 
 use super::BLOCK_LIMIT;
+use super::block::{BlockItem, BlockReader};
 use super::codec::{self, Quality};
 #[cfg(doc)]
 use super::header::MAX_OFFSET;
-use super::header::{HEADER_LEN, Header, VERSION};
+use super::header::{HEADER_LEN, Header, VERSION, checksum};
 use super::record::{Body, DATA_HEAD, INPUT_HEAD, Record};
 
 /// A record is not split for less room than this: a few bytes at the end of a block are not worth a
 /// record.
 const MIN_PIECE: usize = 256;
+
+/// A beginning of a block, as a block of its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CutBlock {
+    /// The block, header and payload.
+    pub bytes: Vec<u8>,
+    /// Bytes of output in it.
+    pub output: u64,
+}
+
+impl CutBlock {
+    /// Cuts a block down to at most `room` bytes, for a disk that has no room for all of it. Costs
+    /// a few compressions. `None` if nothing of it fits.
+    pub fn new(block: &[u8], room: usize) -> Option<Self> {
+        let Ok(Some(BlockItem::Block(whole))) = BlockReader::new(block).next_item() else { return None };
+        let mut budget = whole.bytes.len().min(whole.bytes.len() * room / block.len().max(1));
+        while budget > DATA_HEAD {
+            let mut builder = BlockBuilder::new(whole.header.start_byte_off);
+            let mut output = 0;
+            for record in whole.records().flatten() {
+                let left = budget.saturating_sub(builder.len());
+                // A snapshot that was refused must not be there.
+                let keep = !matches!(record.body, Body::Snapshot { .. });
+                let Some(record) = record.cut_to(left).filter(|_| keep) else { break };
+                if let Body::Data { bytes, .. } = &record.body {
+                    output += bytes.len() as u64;
+                }
+                // The records come from one block, so they fit in one.
+                let _ = builder.push(record);
+            }
+            let bytes = builder.finish(Quality::default(), false);
+            if bytes.is_empty() {
+                return None;
+            }
+            if bytes.len() <= room {
+                return Some(Self { bytes: bytes.to_vec(), output });
+            }
+            budget = budget / 4 * 3;
+        }
+        None
+    }
+}
 
 /// Collects records into blocks of a recording.
 #[derive(Debug)]
@@ -147,7 +190,8 @@ impl BlockBuilder {
             compressed_len: (self.out.len() - HEADER_LEN) as u32,
             record_count: self.count,
             flags: Header::flags(last),
-            reserved: [0; 7],
+            checksum: checksum(&self.out[HEADER_LEN..]),
+            reserved: [0; 3],
         };
         self.out[..HEADER_LEN].copy_from_slice(&header.to_bytes());
         self.records.clear();

@@ -322,6 +322,12 @@ impl EventWriter for AhrWriter {
         self.push(record, out);
     }
 
+    fn flush(&mut self, out: &mut Parts) {
+        if !self.builder.is_empty() {
+            out.main.extend_from_slice(self.builder.finish(self.quality, false));
+        }
+    }
+
     fn finish(&mut self, out: &mut Parts) {
         out.main.extend_from_slice(self.builder.finish(self.quality, true));
     }

@@ -66,7 +66,7 @@ impl Block {
     pub fn open(offset: u64, frame: &[u8], pool: &mut BytesMut) -> Option<Self> {
         let header = Header::from_bytes(frame).filter(is_plain)?;
         let payload = frame.get(HEADER_LEN..)?;
-        if payload.len() != header.compressed_len as usize {
+        if payload.len() != header.compressed_len as usize || !header.fits(payload) {
             return None;
         }
         let whole = decompress_exact(payload, header.uncompressed_len as usize, pool).is_some();

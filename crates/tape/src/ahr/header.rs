@@ -2,6 +2,8 @@
 //! can be a header; whether the block that follows is whole is for [`super::BlockReader`] to find
 //! out.
 
+use crate::xxh64::Xxh64;
+
 /// The four bytes that open every block.
 pub const MAGIC: [u8; 4] = *b"AHRC";
 /// The version that is written, and the highest that is read.
@@ -24,6 +26,7 @@ const MAX_HEADER_LEN: u16 = 1024;
 /// The shortest record is a RESIZE.
 const MIN_RECORD: u32 = 16;
 const FLAG_LAST: u8 = 1;
+const FLAG_CHECKSUM: u8 = 2;
 
 /// What a block says of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,10 +45,13 @@ pub struct Header {
     pub compressed_len: u32,
     /// Number of records.
     pub record_count: u32,
-    /// Bit 0: last block of a session; a recording that was continued has more behind it.
+    /// Bit 0: last block of a session; a recording that was continued has more behind it. Bit 1:
+    /// there is a checksum.
     pub flags: u8,
-    /// Seven bytes kept for later; zero.
-    pub reserved: [u8; 7],
+    /// The low half of the payload's XXH64 if there is a checksum, otherwise zero.
+    pub checksum: u32,
+    /// Three bytes kept for later; zero.
+    pub reserved: [u8; 3],
 }
 
 impl Header {
@@ -54,9 +60,14 @@ impl Header {
         self.flags & FLAG_LAST != 0
     }
 
-    /// The flags of a block.
+    /// The flags of a block with a checksum.
     pub(crate) fn flags(last: bool) -> u8 {
-        if last { FLAG_LAST } else { 0 }
+        if last { FLAG_LAST | FLAG_CHECKSUM } else { FLAG_CHECKSUM }
+    }
+
+    /// Whether a payload has the checksum that is stated, if one is.
+    pub(crate) fn fits(&self, payload: &[u8]) -> bool {
+        self.flags & FLAG_CHECKSUM == 0 || self.checksum == checksum(payload)
     }
 
     /// The header as it stands in the file.
@@ -71,7 +82,8 @@ impl Header {
         out[28..32].copy_from_slice(&self.compressed_len.to_le_bytes());
         out[32..36].copy_from_slice(&self.record_count.to_le_bytes());
         out[36] = self.flags;
-        out[37..44].copy_from_slice(&self.reserved);
+        out[37..41].copy_from_slice(&self.checksum.to_le_bytes());
+        out[41..44].copy_from_slice(&self.reserved);
         out
     }
 
@@ -90,7 +102,8 @@ impl Header {
             compressed_len: u32_at(b, 28),
             record_count: u32_at(b, 32),
             flags: b[36],
-            reserved: [b[37], b[38], b[39], b[40], b[41], b[42], b[43]],
+            checksum: u32_at(b, 37),
+            reserved: [b[41], b[42], b[43]],
         })
     }
 
@@ -115,9 +128,18 @@ impl Header {
     pub(crate) fn is_plausible(&self) -> bool {
         self.version == VERSION
             && self.fault().is_none()
-            && self.reserved == [0; 7]
-            && self.flags <= FLAG_LAST
+            && self.reserved == [0; 3]
+            && self.flags <= FLAG_LAST | FLAG_CHECKSUM
+            && (self.checksum == 0 || self.flags & FLAG_CHECKSUM != 0)
     }
+}
+
+/// The checksum of a payload. Brotli has none: a stream in which a sector was lost may come out as
+/// other bytes.
+pub(crate) fn checksum(payload: &[u8]) -> u32 {
+    let mut hash = Xxh64::new();
+    hash.update(payload);
+    hash.digest() as u32
 }
 
 fn u16_at(b: &[u8], i: usize) -> u16 {

@@ -28,7 +28,7 @@ mod summary;
 mod times;
 
 pub use block::{Block, BlockItem, BlockReader};
-pub use build::BlockBuilder;
+pub use build::{BlockBuilder, CutBlock};
 pub use carry::CarriedEvents;
 pub use codec::Quality;
 pub(crate) use codec::{compress as compress_into, decompress_exact};

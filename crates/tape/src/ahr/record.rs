@@ -99,6 +99,19 @@ impl Record {
         }
     }
 
+    /// The record, or a beginning of its output, in at most `room` bytes; `None` if none fits.
+    pub(crate) fn cut_to(self, room: usize) -> Option<Self> {
+        if self.encoded_len() <= room {
+            return Some(self);
+        }
+        match self.body {
+            Body::Data { off, bytes } if room > DATA_HEAD => {
+                Some(Self::data(self.ts_ns, off, bytes.slice(..room - DATA_HEAD)))
+            }
+            _ => None,
+        }
+    }
+
     /// Appends the record as it stands in a block. Payloads are shorter than 4 GiB: the builder
     /// splits them.
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {

@@ -110,6 +110,11 @@ impl Summary {
         self.damages.is_empty() && self.overlaps == 0 && self.missing_bytes <= self.declared_loss
     }
 
+    /// Bytes of output that were lost while recording, as the recording says itself.
+    pub fn lost_while_recording(&self) -> u64 {
+        self.declared_loss.saturating_sub(self.repaired_loss)
+    }
+
     /// From the first record to the last.
     pub fn duration(&self) -> Duration {
         Duration::from_nanos(self.last_ts.unwrap_or(0).saturating_sub(self.first_ts.unwrap_or(0)))

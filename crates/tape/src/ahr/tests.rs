@@ -426,3 +426,30 @@ proptest! {
         let _ = tail(Cursor::new(&bytes));
     }
 }
+
+/// A block that did not fit on a disk was dropped whole.
+#[test]
+fn a_block_is_cut_down_to_the_room_that_there_is() {
+    let mut x = 1_u64;
+    let mut random = || {
+        x = (x ^ (x << 13)) ^ ((x ^ (x << 13)) >> 7);
+        x ^= x << 17;
+        x as u8
+    };
+    let noise: Vec<u8> = (0..100_000).map(|_| random()).collect();
+    let mut builder = BlockBuilder::new(7);
+    for (n, piece) in noise.chunks(999).enumerate() {
+        assert!(builder.push(Record::data(n as u64, 7 + 999 * n as u64, piece.to_vec())).is_none());
+    }
+    let block = builder.finish(Quality::default(), false).to_vec();
+    for room in [0, 40, 100, 1_000, 5_000, 50_000, block.len() - 1] {
+        let Some(cut) = CutBlock::new(&block, room) else {
+            assert!(room < 200, "{room}");
+            continue;
+        };
+        assert!(cut.bytes.len() <= room && cut.bytes.len() * 3 > room * 2, "{room}: {}", cut.bytes.len());
+        let summary = Summary::of(&cut.bytes[..]).expect("read");
+        assert_eq!((summary.output_bytes, summary.end_off - 7), (cut.output, cut.output));
+        assert!(summary.damages.is_empty());
+    }
+}

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use bytes::Bytes;
@@ -57,14 +58,11 @@ impl Files {
         for name in names::REQUIRED.into_iter().chain(names::OPTIONAL) {
             let path = folder.join(name);
             let fail = |source| Refusal::File { file: name.into(), source };
-            match std::fs::metadata(&path) {
-                Ok(meta) if meta.is_file() => {}
-                // A pipe could keep a reader waiting for ever.
-                Ok(_) => return Err(fail(io::Error::other("it is not a plain file"))),
+            let file = match open_plain(&path) {
+                Ok(file) => file,
                 Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
                 Err(e) => return Err(fail(e)),
-            }
-            let file = File::open(&path).map_err(fail)?;
+            };
             let bytes = bounded(file, name).map_err(|e| match e {
                 Refusal::Io(source) => fail(source),
                 e => e,
@@ -168,6 +166,23 @@ pub(crate) fn limit_of(name: &str) -> u64 {
         names::RAW => MAX_RAW,
         name if name.ends_with(".jsonl") => MAX_STREAM,
         _ => MAX_OBJECT,
+    }
+}
+
+/// Opens a file of a folder that may come from a stranger: no link out of the folder, and no pipe,
+/// which could keep a reader waiting for ever.
+fn open_plain(path: &Path) -> io::Result<File> {
+    let mut options = File::options();
+    options.read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
+    let file = options.open(path).map_err(|e| match e.raw_os_error() {
+        Some(libc::ELOOP) => io::Error::other(
+            "it is a symbolic link, and a cassette's files may not be; copy the file that it leads to",
+        ),
+        _ => e,
+    })?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::Error::other("it is not a plain file")),
     }
 }
 

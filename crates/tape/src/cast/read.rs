@@ -17,8 +17,11 @@ use crate::{Error, Extra, FilePosition, JsonValue, Result};
 
 /// The newest version that can be read.
 const NEWEST: u64 = 3;
-/// A version 1 file is one JSON object; larger ones than this were never made by anything.
-const MAX_V1: usize = 64 << 20;
+/// A version 1 file is one JSON object, whose text is kept; larger ones were never made.
+const MAX_V1: usize = 32 << 20;
+/// JSON of any shape takes fifty times its length in memory, so it is kept short: a header, and the
+/// data of an event that is no text.
+const MAX_VALUE: usize = 1 << 20;
 
 /// Reads an asciicast of any version.
 #[derive(Debug)]
@@ -33,6 +36,12 @@ pub struct CastReader<R> {
     noted_order: bool,
     noted_halves: bool,
     done: bool,
+}
+
+/// What tells version 1, whose first line may hold all of the output, from the others.
+#[derive(Deserialize)]
+struct Version {
+    version: u64,
 }
 
 #[derive(Deserialize)]
@@ -107,12 +116,18 @@ impl<R: Read> CastReader<R> {
             noted_halves: false,
             done: false,
         };
-        match serde_json::from_slice::<HeadLine>(&head) {
-            Ok(head) if head.version > NEWEST => {
+        match serde_json::from_slice::<Version>(&head).map(|head| head.version) {
+            Ok(found) if found > NEWEST => {
                 let (at, format) = (FilePosition::Line(at), "asciicast");
-                return Err(Error::Version { at, format, found: head.version, known: NEWEST });
+                return Err(Error::Version { at, format, found, known: NEWEST });
             }
-            Ok(head) if head.version >= 2 => {
+            Ok(2..) => {
+                let malformed = |what: String| Error::malformed(FilePosition::Line(at), what);
+                if head.len() > MAX_VALUE {
+                    return Err(malformed(format!("the header is longer than {} MiB", MAX_VALUE >> 20)));
+                }
+                let head: HeadLine =
+                    serde_json::from_slice(&head).map_err(|e| malformed(format!("not an asciicast: {e}")))?;
                 if let Some(needed) = head.lacks() {
                     let what = format!("not an asciicast: version {} needs {needed}", head.version);
                     return Err(Error::malformed(FilePosition::Line(at), what));
@@ -241,6 +256,10 @@ fn parse(text: &[u8]) -> serde_json::Result<(f64, String, Value)> {
     match serde_json::from_slice::<Line<'_>>(text) {
         Ok(Line(time, code, data)) => Ok((time, code.into_owned(), Value::String(data.into_owned()))),
         // An unknown kind of event may carry anything.
+        Err(_) if text.len() > MAX_VALUE => {
+            let what = format!("longer than {} MiB, and its data is not text", MAX_VALUE >> 20);
+            Err(serde::de::Error::custom(what))
+        }
         Err(e) => serde_json::from_slice(text).map_err(|_| e),
     }
 }

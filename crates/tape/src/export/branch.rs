@@ -10,9 +10,9 @@ use std::io::Write;
 
 use serde::Serialize;
 use tapdeck_core::WallTime;
-use tapdeck_term::Term;
+use tapdeck_term::{Term, printable};
 
-use super::{Out, tame, tamed};
+use super::Out;
 use crate::Result;
 use crate::replay::{Moment, MomentKind};
 
@@ -42,7 +42,7 @@ pub(crate) fn final_lines(term: &Term) -> impl Iterator<Item = FinalLine> + '_ {
     let count = shown_rows(term);
     (first..).zip(term.lines().take(count)).map(|(idx, line)| FinalLine {
         idx,
-        text: tamed(line.text()),
+        text: printable(&line.text()),
         last_write_byte: line.written(),
     })
 }
@@ -196,7 +196,7 @@ pub(super) fn csv_row(row: &BranchRow<'_>) -> String {
 }
 
 fn cell(text: &str) -> String {
-    let text = tame(text);
+    let text = printable(text);
     let guard = if text.trim_start().starts_with(['=', '+', '-', '@', '|', '%']) { "'" } else { "" };
     format!("\"{guard}{}\"", text.replace('"', "\"\""))
 }
@@ -230,7 +230,7 @@ pub fn branch_md(term: &Term, moments: &[Moment], out: impl Write) -> Result<()>
 /// Text that Markdown shows as it is.
 pub(super) fn plain_md(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for c in tame(text).chars() {
+    for c in printable(text).chars() {
         match c {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),

@@ -288,18 +288,9 @@ fn style(term: &Term, palette: &Palette, style: &Style) -> Value {
     let under = format!("{kind} {}", hex(style.underline_colour, false));
     let link = term.link(style.link).map_or("", |link| &link.uri);
     let mut look = vec![hex(style.fg, false), hex(style.bg, true), letters, under.trim().to_owned()];
-    if leads_to_the_web(link) {
-        look.push(link.to_owned());
-    }
+    look.push(link.to_owned());
     while look.len() > 3 && look.last().is_some_and(String::is_empty) {
         look.pop();
     }
     json!(look)
-}
-
-/// Whether a page may offer to follow this link: other schemes could start programs, and a text
-/// that looks like another one leads astray.
-pub fn leads_to_the_web(uri: &str) -> bool {
-    let starts = |scheme: &str| uri.get(..scheme.len()).is_some_and(|s| s.eq_ignore_ascii_case(scheme));
-    (starts("http://") || starts("https://")) && super::is_tame(uri)
 }

@@ -5,7 +5,6 @@ use std::io::Write;
 
 use tapdeck_term::{Attrs, Palette, Style, Term, Theme};
 
-use super::html::leads_to_the_web;
 use super::svg::decoration;
 use super::{Out, cell_char, markup};
 use crate::Result;
@@ -30,7 +29,7 @@ pub fn html_still(term: &Term, theme: Theme, out: impl Write) -> Result<()> {
             text.extend(std::iter::repeat_n(' ', usize::from(run.col.saturating_sub(col))));
             col = run.col + run.width;
             let css = css(palette, &run.style);
-            let link = term.link(run.style.link).filter(|link| leads_to_the_web(&link.uri));
+            let link = term.link(run.style.link);
             if let Some(link) = link {
                 text.push_str("<a href=\"");
                 markup(&link.uri, &mut text);

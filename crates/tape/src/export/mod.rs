@@ -12,12 +12,14 @@ mod theme_css;
 
 use std::io::{self, Write};
 
+use tapdeck_term::{is_unsafe, printable_json};
+
 use crate::{Error, FilePosition, Result};
 
 pub(crate) use branch::FinalLine;
 pub use branch::{branch_csv, branch_json, branch_md, place_moments};
 
-pub use html::{HtmlOptions, html, leads_to_the_web, row_flags};
+pub use html::{HtmlOptions, html, row_flags};
 pub use html_still::html_still;
 pub use pieces::{Piece, pieces};
 pub use svg::{SvgOptions, svg_animated, svg_still};
@@ -60,7 +62,7 @@ impl<W: Write> Out<W> {
 
     fn json<T: serde::Serialize + ?Sized>(&mut self, value: &T) -> Result<()> {
         let text = serde_json::to_string(value).map_err(|e| self.fail(io::Error::other(e)))?;
-        self.put(quiet_json(text))
+        self.put(printable_json(text))
     }
 
     fn flush(&mut self) -> Result<()> {
@@ -73,58 +75,14 @@ impl<W: Write> Out<W> {
     }
 }
 
-/// Whether a character could do something other than show itself.
-fn acts(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{61c}')
-        || matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
-}
-
-/// Returns the text with characters that could act replaced.
-fn tame(text: &str) -> String {
-    if is_tame(text) { text.to_owned() } else { replace_acting(text) }
-}
-
-/// Replaces characters that could act, without a copy where there are none.
-fn tamed(text: String) -> String {
-    if is_tame(&text) { text } else { replace_acting(&text) }
-}
-
-fn is_tame(text: &str) -> bool {
-    // Nearly all text is plain, and plain text is told apart many bytes at a time.
-    text.bytes().fold(true, |plain, b| plain & (0x20..0x7f).contains(&b)) || !text.chars().any(acts)
-}
-
-fn replace_acting(text: &str) -> String {
-    text.chars().map(|c| if acts(c) { '\u{fffd}' } else { c }).collect()
-}
-
 /// A character of a cell as it can be shown in its place: what could act is replaced, or left out
 /// where it takes no cell, so that the row keeps its columns.
 pub fn cell_char(c: char) -> Option<char> {
-    match acts(c) {
+    match is_unsafe(c) {
         true if tapdeck_term::char_width(c) == 0 => None,
         true => Some('\u{fffd}'),
         false => Some(c),
     }
-}
-
-/// JSON of the same meaning in which nothing can act: the format itself escapes only some control
-/// characters.
-fn quiet_json(text: String) -> String {
-    if !text.chars().any(acts) {
-        return text;
-    }
-    let mut out = String::with_capacity(text.len() + 64);
-    for c in text.chars() {
-        if acts(c) {
-            let mut units = [0; 2];
-            out.extend(c.encode_utf16(&mut units).iter().map(|unit| format!("\\u{unit:04x}")));
-        } else {
-            out.push(c);
-        }
-    }
-    out
 }
 
 /// Text for HTML, SVG and attributes in double quotes.
@@ -136,7 +94,7 @@ fn markup(text: &str, out: &mut String) {
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
-            c if acts(c) => out.push('\u{fffd}'),
+            c if is_unsafe(c) => out.push('\u{fffd}'),
             c => out.push(c),
         }
     }
@@ -145,7 +103,7 @@ fn markup(text: &str, out: &mut String) {
 /// JSON that can stand inside a `<script>` element: nothing in it can end the element or a line.
 fn script_json<T: serde::Serialize + ?Sized>(value: &T) -> String {
     let text = serde_json::to_string(value).unwrap_or_else(|_| "null".to_owned());
-    quiet_json(text).replace('<', "\\u003c")
+    printable_json(text).replace('<', "\\u003c")
 }
 
 #[cfg(test)]

@@ -166,7 +166,7 @@ fn hostile_text_stays_text() {
 fn only_links_to_the_web_can_be_followed() {
     let text = "\x1b]8;;https://e.x/</script>\x1b\\here\x1b]8;;javascript:a()\x1b\\there\x1b]8;;https://\u{202e}\x1b\\else";
     let page = text_of(|w| html(&mut session(vec![out(text)]), HtmlOptions::default(), w));
-    assert!(page.contains(r#"[["","","","","https://e.x/\u003c/script>"],["","",""],["","",""]]"#), "{page}");
+    assert!(page.contains(r#"[["","","","","https://e.x/\u003c/script>"],["","",""]]"#), "{page}");
 }
 
 #[test]

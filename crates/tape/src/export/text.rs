@@ -11,10 +11,10 @@ use std::io::Write;
 
 use serde_json::{Value, json as object};
 use tapdeck_core::{Exit, WallTime};
-use tapdeck_term::{Line, Size};
+use tapdeck_term::{Line, Size, is_printable, printable, printable_json};
 
 use super::branch::{BranchRow, CSV_HEAD, csv_row, place_moments, plain_md, shown_rows};
-use super::{FinalLine, Out, is_tame, quiet_json, tame, tamed};
+use super::{FinalLine, Out};
 use crate::Result;
 use crate::event::{Event, EventReader, Header, Item, Kind};
 use crate::replay::{MomentKind, Replay};
@@ -206,12 +206,12 @@ impl<W: Write> LineWriter<W> {
         self.lines += 1;
         let text = line.text_ref();
         if matches!(self.form, LinesAs::Txt | LinesAs::Md) {
-            return match is_tame(&text) {
+            return match is_printable(&text) {
                 true => self.out.line(&text),
-                false => self.out.line(&tame(&text)),
+                false => self.out.line(&printable(&text)),
             };
         }
-        let line = FinalLine { idx, text: tamed(text.into_owned()), last_write_byte: line.written() };
+        let line = FinalLine { idx, text: printable(&text), last_write_byte: line.written() };
         if self.form == LinesAs::Csv {
             return self.out.put(csv_row(&BranchRow::Line(line)));
         }
@@ -275,12 +275,12 @@ impl<W: Write> LineWriter<W> {
             "duration_ns": replay.time().as_nanos(),
             "output_bytes": replay.offset().0,
             "exit": {"code": exit, "signal": signal},
-            "notes": replay.notes().iter().map(|n| tame(&n.to_string())).collect::<Vec<_>>(),
+            "notes": replay.notes().iter().map(|n| printable(&n.to_string())).collect::<Vec<_>>(),
             "moments": moments,
         });
         // Behind the lines, which may be millions: the rest of the object, without its opening
         // brace.
-        let rest = quiet_json(rest.to_string());
+        let rest = printable_json(rest.to_string());
         self.out.put(format!("\n],\n{}\n", rest.strip_prefix('{').unwrap_or(&rest)))
     }
 }
