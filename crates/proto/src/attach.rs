@@ -21,6 +21,9 @@ pub struct Join {
     /// The client's credential.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
+    /// Proof that the client has a token, instead of the token, at a server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub proof: Option<String>,
     /// Name of the client, for display.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
@@ -49,7 +52,7 @@ pub struct Join {
 
 impl Join {
     const KINDS: Kinds = Kinds {
-        texts: &["carriage", "backend", "token", "name", "session"],
+        texts: &["carriage", "backend", "token", "proof", "name", "session"],
         flags: &["read_only", "takeover", "watch", "screen_only", "rows"],
         numbers: &[],
     };
@@ -120,6 +123,13 @@ pub enum Said {
         about: Option<String>,
         /// Why.
         message: String,
+    },
+    /// A recording of the session has failed: output is missing from it.
+    Recording {
+        /// Its path.
+        path: String,
+        /// What went wrong.
+        error: String,
     },
     /// The program has ended. The connection ends, too.
     Exit(Exit),

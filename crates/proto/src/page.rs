@@ -462,6 +462,8 @@ pub struct ShownStatus {
     pub title: String,
     pub exit: Option<Exit>,
     pub recording: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recording_error: Option<String>,
 }
 
 #[cfg(test)]

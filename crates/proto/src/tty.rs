@@ -81,6 +81,9 @@ pub struct Negotiation {
     /// The client's credential.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
+    /// Proof that the client has a token, instead of the token.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub proof: Option<String>,
     /// The client's terminal. Without one, the program runs on pipes.
     #[serde(deserialize_with = "tty")]
     pub tty: Option<Tty>,
@@ -122,6 +125,7 @@ impl Default for Negotiation {
             carriage: Carriage::Raw,
             backend: LOCAL.to_owned(),
             token: None,
+            proof: None,
             tty: None,
             cmd: Vec::new(),
             cwd: None,
@@ -142,7 +146,18 @@ const LOCAL: &str = "local";
 
 impl Negotiation {
     const KINDS: Kinds = Kinds {
-        texts: &["carriage", "backend", "token", "cwd", "name", "container", "image", "host", "user"],
+        texts: &[
+            "carriage",
+            "backend",
+            "token",
+            "proof",
+            "cwd",
+            "name",
+            "container",
+            "image",
+            "host",
+            "user",
+        ],
         flags: &["detached"],
         numbers: &["port"],
     };
@@ -466,7 +481,7 @@ mod tests {
         assert_eq!(Negotiation::parse(&written), Ok(wanted), "there and back");
 
         let nulls = r#"{"carriage": null, "backend": null, "cmd": null, "env": null, "tty": null,
-            "detached": null, "token": null, "port": null}"#;
+            "detached": null, "token": null, "proof": null, "port": null}"#;
         for least in ["{}", nulls] {
             assert_eq!(Negotiation::parse(least.as_bytes()), Ok(Negotiation::default()), "{least}");
         }

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{AgentState, Frame, json};
+use super::{AgentState, Frame, RecordingState, json};
 
 /// What a session sends without being asked.
 #[derive(Debug, Clone, PartialEq)]
@@ -124,6 +124,15 @@ pub enum Event {
     Turn(Turn),
     /// The state of the program has changed.
     State(Judged),
+    /// A recording of the session has failed: output is missing from it.
+    Recording {
+        /// Its path.
+        path: String,
+        /// How it is doing.
+        state: RecordingState,
+        /// What went wrong.
+        error: Option<String>,
+    },
     /// The program has ended. The subscription is over.
     Closed {
         /// How it ended.
@@ -163,6 +172,9 @@ pub struct Exit {
     /// The signal that ended it, by name without `SIG`, or by number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signal: Option<String>,
+    /// What went wrong with the session's recording.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recording_error: Option<String>,
 }
 
 /// A turn: what was asked and answered.

@@ -10,6 +10,7 @@ macro_rules! replies {
         /// The reply to a request.
         #[derive(Debug, Clone, PartialEq)]
         #[non_exhaustive]
+        #[expect(clippy::large_enum_variant, reason = "a reply is made once, and sent")]
         pub enum Reply {
             $(#[doc = concat!("`", $verb, "`")] $variant($payload),)+
         }
@@ -208,12 +209,24 @@ pub enum RecordingState {
     Running,
     /// It is complete.
     Finished,
-    /// It ended before the session did, or something is missing from it.
+    /// Something is missing from it, whether it is still written or not.
     Failed,
     /// A state that this version does not know.
     #[default]
     #[serde(other)]
     Unknown,
+}
+
+impl RecordingState {
+    /// Returns the state's name on the wire.
+    pub fn name(self) -> &'static str {
+        match self {
+            RecordingState::Running => "running",
+            RecordingState::Finished => "finished",
+            RecordingState::Failed => "failed",
+            RecordingState::Unknown => "unknown",
+        }
+    }
 }
 
 /// The state of a session.
@@ -297,9 +310,9 @@ pub struct Status {
     pub driver: Option<String>,
     /// A program inside the host process waits for a line of input.
     pub waiting: bool,
-    /// The recording that is written, or else the newest one.
+    /// The recording that failed, or else the one that is written, or else the newest.
     pub recording: Option<String>,
-    /// Whether that recording is still written.
+    /// How that recording is doing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recording_state: Option<RecordingState>,
     /// What went wrong with that recording.
@@ -438,4 +451,13 @@ pub struct Explained {
     pub title: String,
     /// How long it has been in this state.
     pub since_ms: u64,
+    /// The recording that failed, or else the one that is written, or else the newest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recording: Option<String>,
+    /// How that recording is doing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recording_state: Option<RecordingState>,
+    /// What went wrong with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recording_error: Option<String>,
 }
