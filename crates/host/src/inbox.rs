@@ -15,6 +15,7 @@ use tapdeck_core::turns::Notice;
 use tapdeck_core::{Event, Fence, Offset, PartyId, Refused, Role, StickError, WallTime, WinSize};
 
 use crate::glass;
+use crate::recorder::OnFailure;
 use crate::shared::Bell;
 
 /// A request to the driver. Those that can be refused carry the way back.
@@ -43,6 +44,8 @@ pub(crate) enum Request {
     Service(Arc<str>),
     /// Something that was found out about the session.
     Found(Event),
+    /// A recording of the session has failed.
+    RecordingFailed(OnFailure),
 }
 
 struct Inner {
@@ -161,6 +164,10 @@ impl Handle {
     /// Sends a signal to the terminal's foreground.
     pub fn signal(&self, signal: i32) {
         self.post(Request::Signal(signal));
+    }
+
+    pub(crate) fn recording_failed(&self, then: OnFailure) {
+        self.post(Request::RecordingFailed(then));
     }
 
     pub(crate) fn nudge(&self) {

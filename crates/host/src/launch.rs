@@ -242,7 +242,9 @@ impl Launch {
         let limits = LogLimits::default().keep(self.ring);
         let log = SharedLog::new(limits);
         let mut backend = match &signals {
-            Some(signals) => backend(inherited, user.as_ref(), size, &mut TerminalPrompter::new(signals))?,
+            Some(signals) => {
+                backend(inherited, user.as_ref(), size, &mut TerminalPrompter::new(Some(signals)))?
+            }
             None => backend(inherited, user.as_ref(), size, &mut NonInteractive)?,
         };
         // A far place takes its time, in which the user's terminal may have changed.

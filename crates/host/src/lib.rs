@@ -44,6 +44,7 @@ pub mod cassette;
 mod clock;
 #[cfg(feature = "hotkeys")]
 pub mod desktop;
+pub mod disk;
 mod driver;
 mod glass;
 mod inbox;
@@ -56,6 +57,8 @@ mod process_table;
 pub mod processes;
 mod recorder;
 pub mod registry;
+#[cfg(feature = "sandbox")]
+pub mod sandbox;
 mod shared;
 pub mod signals;
 mod source;
@@ -75,10 +78,10 @@ pub use out_file::OutFile;
 pub use player::{Goal, PlayError, Player};
 pub use process_table::{Sessions, by_session};
 pub use recorder::{
-    CreateError, IfExists, KeepInput, LiveIndex, Mended, NAME_PLACEHOLDERS, RecordOptions, Recorder,
-    RecordingFile, Report, SEALED_SIDECARS, SyncLevel, append_lines, calendar, can_record, digest_of,
-    file_digest, find_sidecar, forget_sidecars, home_folder, recording_name, recordings_folder, sidecar,
-    state_folder,
+    CreateError, FailureAction, IfExists, KeepInput, LiveIndex, Mended, NAME_PLACEHOLDERS, OnFailure,
+    RecordOptions, Recorder, RecordingFile, Report, SEALED_SIDECARS, SyncLevel, append_lines, calendar,
+    can_record, digest_of, file_digest, find_sidecar, forget_sidecars, home_folder, recording_name,
+    recordings_folder, sidecar, state_folder,
 };
 pub use shared::{Bell, RecordingStatus, SharedLog, Woken};
 pub use source::{Source, SourceError, open_stream, timing_names};
@@ -86,6 +89,6 @@ pub use spool::is_stream;
 pub use sys::{InheritedSignals, die_by, raise_file_limit};
 pub use tap::{Tap, TapPanicked, TapReader, TapThread, Wake};
 pub use user_side::{
-    HeldSignals, Keyboard, Pressed, QueuesClosed, Signals, Sink, SocketInput, UserProfile, UserQueues,
-    UserSide, UserSocket, restore_terminal_on_panic, terminal_size,
+    HeldSignals, Keyboard, Pressed, QueuesClosed, Signals, Sink, SocketInput, TerminalPrompter, UserProfile,
+    UserQueues, UserSide, UserSocket, restore_terminal_on_panic, terminal_size,
 };

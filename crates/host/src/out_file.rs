@@ -4,17 +4,19 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::fs::{AtFlags, CWD, FlockOperation, Mode, OFlags, flock, linkat, open};
+use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
 use rustix::io::Errno;
+
+use crate::disk::{self, DiskFile};
 
 /// A file in the making.
 #[derive(Debug)]
 pub struct OutFile {
-    file: File,
+    file: DiskFile,
     path: PathBuf,
     place: Place,
     overwrite: bool,
@@ -60,8 +62,11 @@ impl OutFile {
     }
 
     /// Puts a small private file in the place of whatever has this name, a link included. The old
-    /// or the new content is there, never half of one.
-    pub(crate) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
+    /// or the new content is there, never half of one, and the new one once this returns.
+    ///
+    /// # Errors
+    /// When it cannot be written; then the old one is still there.
+    pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
         Self::replace_with(path, &mut &*content)
     }
 
@@ -79,7 +84,7 @@ impl OutFile {
     pub fn sync(&self) -> io::Result<()> {
         match self.place {
             Place::Direct => Ok(()),
-            _ => self.file.sync_data(),
+            _ => self.file.sync(),
         }
     }
 
@@ -88,7 +93,7 @@ impl OutFile {
         let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         match fs::metadata(&path).map(|m| m.file_type()) {
             Ok(kind) if kind.is_char_device() || kind.is_fifo() => {
-                let file = OpenOptions::new().write(true).open(&path)?;
+                let file = DiskFile::open(&path, OpenOptions::new().write(true))?;
                 return Ok(Self { file, path, place: Place::Direct, overwrite, _old: None });
             }
             Ok(kind) if kind.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
@@ -101,48 +106,44 @@ impl OutFile {
 
     /// Begins a file without a name, or with a hidden one where the system wants a name.
     fn nameless(path: PathBuf, overwrite: bool, mode: Mode, old: Option<File>) -> io::Result<Self> {
-        let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        if let Ok(fd) = open(folder, OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC, mode) {
-            return Ok(Self { file: fd.into(), path, place: Place::Nameless, overwrite, _old: old });
+        if let Ok(file) = DiskFile::nameless(disk::parent_of(&path), mode) {
+            return Ok(Self { file, path, place: Place::Nameless, overwrite, _old: old });
         }
-        let temporary = temporary(&path);
-        let file =
-            OpenOptions::new().write(true).create_new(true).mode(mode.as_raw_mode()).open(&temporary)?;
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true).mode(mode.as_raw_mode());
+        let (file, temporary) = with_temporary(&path, |temporary| DiskFile::open(temporary, &options))?;
         Ok(Self { file, path, place: Place::Temporary(temporary), overwrite, _old: old })
     }
 
-    /// Gives the file its name: from now on it is there, whole.
+    /// Gives the file its name: once this returns it is there, whole, and stays after a power cut.
     ///
     /// # Errors
     /// When it cannot be written, or a file of its name has come meanwhile.
     pub fn commit(mut self) -> io::Result<()> {
         match &self.place {
             Place::Direct => return self.file.flush(),
-            _ => self.file.sync_data()?,
+            _ => self.file.sync()?,
         }
         if matches!(self.place, Place::Nameless) {
-            let own = format!("/proc/self/fd/{}", self.file.as_raw_fd());
-            let link = |to: &Path| linkat(CWD, own.as_str(), CWD, to, AtFlags::SYMLINK_FOLLOW);
             // A name that is free is taken in one step, with no other name before it.
-            match link(&self.path) {
-                Err(Errno::EXIST) if self.overwrite => {}
-                linked => return Ok(linked?),
+            match self.file.link(&self.path) {
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists && self.overwrite => {}
+                linked => return linked.and_then(|()| disk::sync_folder_of(&self.path)),
             }
-            let temporary = temporary(&self.path);
-            link(&temporary)?;
+            let ((), temporary) = with_temporary(&self.path, |temporary| self.file.link(temporary))?;
             self.place = Place::Temporary(temporary);
         }
         if let Place::Temporary(temporary) = &self.place {
             if self.overwrite {
-                fs::rename(temporary, &self.path)?;
+                disk::rename(temporary, &self.path)?;
             } else {
                 // A link refuses a name that is taken, where a rename would replace it.
-                fs::hard_link(temporary, &self.path)?;
-                fs::remove_file(temporary)?;
+                disk::hard_link(temporary, &self.path)?;
+                disk::remove_file(temporary)?;
             }
         }
         self.place = Place::Direct;
-        Ok(())
+        disk::sync_folder_of(&self.path)
     }
 }
 
@@ -160,7 +161,7 @@ impl Drop for OutFile {
     fn drop(&mut self) {
         if let Place::Temporary(path) = &self.place {
             // Nothing can be done about a file that stays.
-            let _ = fs::remove_file(path);
+            let _ = disk::remove_file(path);
         }
     }
 }
@@ -181,11 +182,22 @@ fn lock_old(path: &Path) -> io::Result<Option<File>> {
     }
 }
 
-fn temporary(path: &Path) -> PathBuf {
+/// Makes something under a hidden name beside a path, which no other thread or process uses.
+fn with_temporary<T>(path: &Path, make: impl Fn(&Path) -> io::Result<T>) -> io::Result<(T, PathBuf)> {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
     let mut name = std::ffi::OsString::from(".");
     name.push(path.file_name().unwrap_or_default());
-    name.push(format!(".{}.tmp", std::process::id()));
-    path.with_file_name(name)
+    name.push(format!(".{}-{}.tmp", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed)));
+    let temporary = path.with_file_name(name);
+    let made = match make(&temporary) {
+        // A process that had this number was cut off, and left it.
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
+            disk::remove_file(&temporary)?;
+            make(&temporary)?
+        }
+        made => made?,
+    };
+    Ok((made, temporary))
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
@@ -69,7 +69,7 @@ pub fn folder() -> io::Result<PathBuf> {
 pub fn private_folder(folder: &Path) -> io::Result<()> {
     let wrong = |what: &str| Err(io::Error::other(format!("{} {what}", folder.display())));
     if !fs::symlink_metadata(folder).is_ok_and(|m| m.is_symlink()) {
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        crate::disk::create_folders(folder)?;
     }
     let meta = fs::symlink_metadata(folder)?;
     if meta.is_symlink() {
@@ -121,7 +121,7 @@ impl Registered {
         let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
         io::Write::write_all(&mut file, listing.to_json().to_string().as_bytes())?;
         // A process that lists sees all of it or nothing.
-        fs::rename(&new, &self.path)
+        crate::disk::rename(&new, &self.path)
     }
 }
 
@@ -293,6 +293,8 @@ impl Listing {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::DirBuilderExt;
+
     use super::*;
 
     #[test]

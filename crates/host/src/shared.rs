@@ -15,7 +15,8 @@ use std::time::Duration;
 
 use rustix::event::{EventfdFlags, eventfd};
 
-use crate::inbox::{Anchor, SnapshotError};
+use crate::inbox::{Anchor, Handle, SnapshotError};
+use crate::recorder::OnFailure;
 use tapdeck_core::{Entry, Event, Lag, Log, LogLimits, Offset, ReaderId, ReaderKind, Seq, Stamp, WinSize};
 
 struct Inner {
@@ -38,6 +39,12 @@ struct Inner {
     urgent: bool,
     /// The recordings of the session, in the order of their start.
     recordings: Vec<RecordingStatus>,
+    /// Those that failed, in the order in which they did.
+    failures: Vec<RecordingStatus>,
+    /// Rung when a recording fails or ends.
+    watchers: Vec<Bell>,
+    /// The session's driver, once there is one.
+    driver: Option<Handle>,
 }
 
 /// How a recording of a session is doing.
@@ -50,6 +57,8 @@ pub struct RecordingStatus {
     pub ended: bool,
     /// The first thing that went wrong, in a sentence.
     pub error: Option<String>,
+    /// What the session does if it fails.
+    pub(crate) on_failure: OnFailure,
 }
 
 /// A sleeping reader, to be woken once, when this much is pending for it.
@@ -181,6 +190,9 @@ impl SharedLog {
             awaited: BTreeMap::new(),
             urgent: false,
             recordings: Vec::new(),
+            failures: Vec::new(),
+            watchers: Vec::new(),
+            driver: None,
         };
         Self(Arc::new(Shared { inner: Mutex::new(inner), flushed: Condvar::new() }))
     }
@@ -310,29 +322,66 @@ impl SharedLog {
         self.lock().recorder.is_some()
     }
 
-    /// Notes how a recording is doing.
+    /// Notes that a recording starts.
+    pub(crate) fn begin_recording(&self, path: &Path, on_failure: OnFailure) {
+        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        let mut inner = self.lock();
+        inner.recordings.push(RecordingStatus { path, ended: false, error: None, on_failure });
+    }
+
+    /// Notes how a recording is doing, and tells the driver and the watchers.
     pub(crate) fn note_recording(&self, path: &Path, ended: bool, error: Option<&String>) {
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        let status = RecordingStatus { path, ended, error: error.cloned() };
-        let recordings = &mut self.lock().recordings;
-        match recordings.iter_mut().rfind(|r| r.path == status.path && !r.ended) {
-            Some(known) => *known = status,
-            None if ended => {}
-            None => recordings.push(status),
+        let mut guard = self.lock();
+        let inner = &mut *guard;
+        let known = inner.recordings.iter_mut().rfind(|r| r.path == path && !r.ended);
+        let Some(recording) = known else { return };
+        let fails = recording.error.is_none() && error.is_some();
+        (recording.ended, recording.error) = (ended, error.cloned());
+        if fails {
+            inner.failures.push(recording.clone());
+            if let Some(driver) = &inner.driver {
+                driver.recording_failed(recording.on_failure);
+            }
         }
+        inner.watchers.iter().for_each(Bell::ring);
     }
 
-    /// Forgets a recording that was stopped before the session ended.
+    /// Forgets a recording that was stopped before the session ended, unless it failed.
     pub(crate) fn forget_recording(&self, path: &Path) {
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        self.lock().recordings.retain(|recording| recording.path != path);
+        self.lock().recordings.retain(|recording| recording.path != path || recording.error.is_some());
     }
 
-    /// Returns the newest recording that is still written, or else the newest one.
+    /// Has the driver told of recordings that fail, and of those that have failed already.
+    pub(crate) fn set_driver(&self, driver: Handle) {
+        let mut inner = self.lock();
+        inner.failures.iter().for_each(|failed| driver.recording_failed(failed.on_failure));
+        inner.driver = Some(driver);
+    }
+
+    /// Rings the bell whenever a recording fails or ends.
+    pub fn watch_recordings(&self, bell: &Bell) {
+        self.lock().watchers.push(bell.clone());
+    }
+
+    /// Returns the recording that failed, or else the newest that is still written, or else the
+    /// newest.
     pub fn recording(&self) -> Option<RecordingStatus> {
         let inner = self.lock();
-        let running = inner.recordings.iter().rfind(|recording| !recording.ended);
-        running.or(inner.recordings.last()).cloned()
+        let failed = inner.recordings.iter().find(|recording| recording.error.is_some());
+        let running = || inner.recordings.iter().rfind(|recording| !recording.ended);
+        failed.or_else(running).or(inner.recordings.last()).cloned()
+    }
+
+    /// Whether a recording is still written.
+    pub fn is_recording(&self) -> bool {
+        self.lock().recordings.iter().any(|recording| !recording.ended)
+    }
+
+    /// Returns the recordings that failed, in the order in which they did, from the `from`th on.
+    pub fn failed_recordings(&self, from: usize) -> Vec<RecordingStatus> {
+        self.lock().failures.get(from..).unwrap_or_default().to_vec()
     }
 
     /// The oldest byte of output still kept.

@@ -13,10 +13,12 @@ use tapdeck_tape::ahr::{AhrEvents, labels_of};
 use tapdeck_tape::cassette::{Cassette, CassetteReader, is_cassette};
 use tapdeck_tape::meta::{Meta, is_meta};
 use tapdeck_tape::zst::ZstReader;
-use tapdeck_tape::{Beside, Container, EventReader, Format, Moment, cast_version, open, snapshots_of};
+use tapdeck_tape::{
+    Beside, Container, EventReader, Format, Moment, bounded, cast_version, open, snapshots_of,
+};
 
 use crate::ahead::Blocks;
-use crate::recorder::{find_sidecar, sidecar};
+use crate::recorder::{SIDECARS, find_sidecar, sidecar};
 use crate::spool::{Way, is_device, open_way, reopen, spool};
 
 /// So much of a file tells its format.
@@ -118,6 +120,13 @@ impl Source {
         Ok(Self { path: shown, container, timing, len, spool })
     }
 
+    /// Every file that belongs to a recording, whether it is there or not: itself, and what may
+    /// stand beside it.
+    pub fn files(path: &Path) -> Vec<PathBuf> {
+        let sidecars = SIDECARS.iter().flat_map(|s| [sidecar(path, s), find_sidecar(path, s)]);
+        [path.to_owned()].into_iter().chain(sidecars).chain(timing_names(path)).collect()
+    }
+
     /// The file, opened anew.
     ///
     /// # Errors
@@ -178,7 +187,7 @@ impl Source {
         if self.container == (Container { format: Format::Ahr, zst: false }) {
             let records = Blocks::open(Arc::new(file), 0, count.clone()).into_records();
             let events = AhrEvents::over(records, beside.meta.as_ref(), beside.labels);
-            return Ok(Box::new(events.map_err(read_error)?));
+            return Ok(bounded(events.map_err(read_error)?));
         }
         let file = Counted { inner: file, count: count.clone() };
         open(self.container, BufReader::with_capacity(1 << 16, file), beside).map_err(read_error)

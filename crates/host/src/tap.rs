@@ -161,7 +161,6 @@ impl TapReader {
 
     /// Runs the tap until the session is over, or the reader is told to stop.
     pub(crate) fn run<T: Tap + ?Sized>(&self, tap: &mut T) {
-        self.log.add_flusher(self.reader);
         tap.started(self.clock.now());
         let mut entries = Vec::new();
         loop {
@@ -206,6 +205,8 @@ impl<T: Tap + Send + 'static> TapThread<T> {
     /// When the system has no thread to give.
     pub fn start(name: &str, reader: TapReader, mut tap: T) -> io::Result<Self> {
         let (log, id) = (reader.log.clone(), reader.reader);
+        // Before the thread runs, so that a flush right after this waits for it.
+        log.add_flusher(id);
         let work = move || {
             reader.run(&mut tap);
             tap

@@ -11,7 +11,7 @@ use std::time::Instant;
 use tapdeck_host::backend::CommandSpec;
 use tapdeck_host::cassette::{CassetteFolder, CassetteRecorder, CommitError, Recorded};
 use tapdeck_host::{Clock, Launch};
-use tapdeck_tape::cassette::{Cassette, Closing, EventKind, Manifest, Verdict, verify};
+use tapdeck_tape::cassette::{Cassette, Closing, Manifest, Verdict, verify};
 
 const HOUR_NS: u64 = 3_600_000_000_000;
 static WALL: AtomicU64 = AtomicU64::new(1_000 * HOUR_NS);
@@ -74,15 +74,11 @@ fn a_wall_clock_jump_of_an_hour_changes_nothing() {
     record(&target, clock, script).accept(closing()).expect("committed");
     let cassette = Cassette::open(&target).expect("accepted");
     assert_eq!(&cassette.raw()[..], b"1234");
-    let times: Vec<u64> = cassette
-        .events
-        .iter()
-        .filter(|e| matches!(e.kind, EventKind::Output { .. }))
-        .map(|e| e.t_ms)
-        .collect();
-    assert!(times.is_sorted() && times.len() == 4, "{times:?}");
-    let (first, last) = (times[0], times[3]);
-    assert!(last - first >= 140 && last < HOUR_NS / 1_000_000, "{times:?}");
+    // On a busy machine several of the numbers come in one read.
+    let times: Vec<u64> = cassette.events.iter().map(|e| e.t_ms).collect();
+    assert!(times.is_sorted(), "{times:?}");
+    let ended = times.last().copied().expect("events");
+    assert!((200..HOUR_NS / 1_000_000).contains(&ended), "{times:?}");
     let files = tapdeck_tape::cassette::Files::read(&target).expect("read");
     assert!(verify(Ok(&files)).iter().all(|c| c.verdict == Verdict::Passed));
 }

@@ -28,7 +28,7 @@ pub use docker::{NoEngine, container_engine};
 pub use in_process::{Console, InProcess};
 pub use local::{LocalPty, TerminalSetup};
 pub use pipes::Pipes;
-pub use place::{Container, DockerPlace, NonInteractive, Place, PlaceError, Prompter, SshPlace};
+pub use place::{Container, DockerPlace, NewHost, NonInteractive, Place, PlaceError, Prompter, SshPlace};
 pub use replay::{Pace, Replay};
 pub use spawn::{CommandSpec, Descriptors, SpawnError, SpawnErrorKind, command_line};
 

@@ -75,8 +75,39 @@ pub trait Prompter {
     /// When the terminal cannot be used.
     fn ask(&mut self, question: &str, secret: bool) -> io::Result<Option<String>>;
 
+    /// Asks whether a new host is trusted. Returns `None` without a user.
+    ///
+    /// # Errors
+    /// As [`Prompter::ask`].
+    fn is_trusted(&mut self, host: &NewHost) -> io::Result<Option<bool>> {
+        Ok(self.ask(&host.question(), false)?.map(|answer| host.is_confirmed_by(&answer)))
+    }
+
     /// The signal by which the user cancelled.
     fn cancelled(&mut self) -> Option<i32>;
+}
+
+/// A host that shows its key for the first time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewHost {
+    /// The host's name, as the user gave it.
+    pub name: String,
+    /// The fingerprint of its key.
+    pub fingerprint: String,
+}
+
+impl NewHost {
+    /// The question to a user who can compare the fingerprint.
+    pub(crate) fn question(&self) -> String {
+        let Self { name, fingerprint } = self;
+        format!("{name} is new to you; its key is {fingerprint}.\nTrust and remember it (yes/no)? ")
+    }
+
+    /// Whether the answer is yes, or the fingerprint itself.
+    pub(crate) fn is_confirmed_by(&self, answer: &str) -> bool {
+        let answer = answer.trim();
+        answer.eq_ignore_ascii_case("yes") || answer == self.fingerprint
+    }
 }
 
 /// A prompter without a user: drops every note and answers no question.

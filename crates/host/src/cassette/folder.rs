@@ -4,17 +4,17 @@
 //! it for evidence.
 
 use std::collections::BTreeMap;
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, RenameFlags, renameat_with};
-use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use tapdeck_core::WallTime;
 use tapdeck_tape::cassette::{Exit, Files, Refusal, VERSION, is_cassette, names};
 
+use crate::disk::{self, DiskFile, parent_of};
+use crate::out_file::OutFile;
 use crate::recorder::calendar;
 
 /// A cassette that could not be put in its place.
@@ -87,7 +87,7 @@ pub struct CassetteFolder {
     target: PathBuf,
     temporary: PathBuf,
     overwrite: bool,
-    files: BTreeMap<&'static str, File>,
+    files: BTreeMap<&'static str, DiskFile>,
     /// It has become something else, and is not to be removed.
     moved: bool,
 }
@@ -101,10 +101,10 @@ impl CassetteFolder {
     pub fn create(target: &Path, overwrite: bool) -> Result<Self, CommitError> {
         may_replace(target, overwrite)?;
         let parent = parent_of(target);
-        fs::create_dir_all(&parent).map_err(CommitError::io(&parent))?;
+        disk::create_folders(parent).map_err(CommitError::io(parent))?;
         sweep(target);
         let temporary = beside(target, "tmp");
-        DirBuilder::new().mode(0o700).create(&temporary).map_err(CommitError::io(&temporary))?;
+        disk::create_folder(&temporary).map_err(CommitError::io(&temporary))?;
         Ok(Self { target: target.to_owned(), temporary, overwrite, files: BTreeMap::new(), moved: false })
     }
 
@@ -115,7 +115,8 @@ impl CassetteFolder {
     pub fn append(&mut self, name: &'static str, bytes: &[u8]) -> Result<(), CommitError> {
         let path = self.temporary.join(name);
         if !self.files.contains_key(name) {
-            let file = OpenOptions::new().append(true).create_new(true).mode(0o600).open(&path);
+            let mut options = OpenOptions::new();
+            let file = DiskFile::open(&path, options.append(true).create_new(true).mode(0o600));
             self.files.insert(name, file.map_err(CommitError::io(&path))?);
         }
         match self.files.get_mut(name) {
@@ -147,9 +148,9 @@ impl CassetteFolder {
     pub fn commit(mut self) -> Result<(), CommitError> {
         let at = CommitError::io;
         for (name, file) in &self.files {
-            file.sync_all().map_err(at(&self.temporary.join(name)))?;
+            file.sync().map_err(at(&self.temporary.join(name)))?;
         }
-        sync_folder(&self.temporary).map_err(at(&self.temporary))?;
+        disk::sync_folder(&self.temporary).map_err(at(&self.temporary))?;
         // Another run may have been faster, and newer.
         may_replace(&self.target, self.overwrite)?;
         if is_archive_name(&self.target) {
@@ -158,8 +159,7 @@ impl CassetteFolder {
             place(&self.temporary, &self.target, self.overwrite)?;
             self.moved = true;
         }
-        let parent = parent_of(&self.target);
-        sync_folder(&parent).map_err(at(&parent))
+        Ok(())
     }
 
     fn commit_archive(&self) -> Result<(), CommitError> {
@@ -167,22 +167,7 @@ impl CassetteFolder {
         let folder = name.split('.').next().filter(|n| !n.is_empty() && n.len() < 60).unwrap_or("cassette");
         let archive = Files::read(&self.temporary)?.to_archive(folder);
         let archive = archive.map_err(|e| CommitError::io(&self.target)(io::Error::other(e)))?;
-        let temporary = beside(&self.target, "archive");
-        let write = || -> io::Result<()> {
-            let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
-            file.write_all(&archive)?;
-            file.sync_all()
-        };
-        let done = write().map_err(CommitError::io(&temporary));
-        let done = done.and_then(|()| match fs::rename(&temporary, &self.target) {
-            Ok(()) => Ok(()),
-            Err(e) => Err(CommitError::io(&self.target)(e)),
-        });
-        if done.is_err() {
-            // The first error is the one to report.
-            let _ = fs::remove_file(&temporary);
-        }
-        done
+        OutFile::replace(&self.target, &archive).map_err(CommitError::io(&self.target))
     }
 
     /// Moves what there is of a failed run to a folder below `diagnostics`, with the reason beside
@@ -197,7 +182,7 @@ impl CassetteFolder {
         reason: &FailedRun,
     ) -> Result<PathBuf, CommitError> {
         let at = CommitError::io;
-        fs::create_dir_all(diagnostics).map_err(at(diagnostics))?;
+        disk::create_folders(diagnostics).map_err(at(diagnostics))?;
         let name = self.target.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let stem = format!("{}-{name}-{}", calendar(now), std::process::id());
         let mut bytes = serde_json::to_vec_pretty(reason).unwrap_or_default();
@@ -205,10 +190,11 @@ impl CassetteFolder {
         self.append("failure.json", &bytes)?;
         let manifest = self.temporary.join(names::MANIFEST);
         if manifest.exists() {
-            fs::rename(&manifest, self.temporary.join("manifest.failed.json")).map_err(at(&manifest))?;
+            let failed = self.temporary.join("manifest.failed.json");
+            disk::rename(&manifest, &failed).map_err(at(&manifest))?;
         }
         let to = diagnostics.join(stem);
-        if let Err(e) = fs::rename(&self.temporary, &to) {
+        if let Err(e) = disk::rename(&self.temporary, &to) {
             if e.kind() != io::ErrorKind::CrossesDevices {
                 return Err(at(&to)(e));
             }
@@ -224,7 +210,7 @@ impl Drop for CassetteFolder {
     fn drop(&mut self) {
         if !self.moved {
             // What is left is removed by the next run.
-            let _ = fs::remove_dir_all(&self.temporary);
+            let _ = disk::remove_folder(&self.temporary);
         }
     }
 }
@@ -259,59 +245,53 @@ fn may_replace(target: &Path, overwrite: bool) -> Result<(), CommitError> {
     }
 }
 
-/// Moves a folder to its place. One that is there is exchanged with it, so that at no moment there
-/// is none.
+/// Moves a folder to its place, and has that on disk. One that is there is exchanged with it, so
+/// that at no moment there is none.
 fn place(from: &Path, to: &Path, overwrite: bool) -> Result<(), CommitError> {
-    let fail = |e: Errno| match e {
-        Errno::EXIST | Errno::NOTEMPTY => CommitError::Exists(to.to_owned()),
-        e => CommitError::Io { path: to.to_owned(), why: e.into() },
-    };
+    let at = CommitError::io;
+    let placed = || disk::sync_folder_of(to).map_err(at(to));
     let old = overwrite && fs::symlink_metadata(to).is_ok();
-    let flags = if old { RenameFlags::EXCHANGE } else { RenameFlags::NOREPLACE };
-    match renameat_with(CWD, from, CWD, to, flags) {
+    match if old { disk::exchange(from, to) } else { disk::rename_new(from, to) } {
         Ok(()) if old => {
+            placed()?;
             // The old one now has the temporary name. Failing to remove it loses nothing.
-            let _ = fs::remove_dir_all(from).or_else(|_| fs::remove_file(from));
+            let _ = disk::remove_folder(from).or_else(|_| disk::remove_file(from));
             Ok(())
         }
-        Ok(()) => Ok(()),
+        Ok(()) => placed(),
         // A file system that cannot do either: the old one steps aside and comes back should the
         // new one fail.
-        Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
+        Err(e) if matches!(e.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) => {
             let aside = beside(to, "old");
             if old {
-                fs::rename(to, &aside).map_err(CommitError::io(to))?;
+                disk::rename(to, &aside).map_err(at(to))?;
             }
-            if let Err(e) = fs::rename(from, to) {
+            if let Err(e) = disk::rename(from, to) {
                 if old {
                     // The first error is the one to report.
-                    let _ = fs::rename(&aside, to);
+                    let _ = disk::rename(&aside, to);
                 }
-                return Err(CommitError::io(to)(e));
+                return Err(at(to)(e));
             }
+            placed()?;
             // What is left is removed by the next run.
-            let _ = fs::remove_dir_all(&aside);
+            let _ = disk::remove_folder(&aside);
             Ok(())
         }
-        Err(e) => Err(fail(e)),
+        Err(e) if matches!(e.kind(), io::ErrorKind::AlreadyExists | io::ErrorKind::DirectoryNotEmpty) => {
+            Err(CommitError::Exists(to.to_owned()))
+        }
+        Err(e) => Err(at(to)(e)),
     }
 }
 
 fn copy_folder(from: &Path, to: &Path) -> io::Result<()> {
-    DirBuilder::new().mode(0o700).create(to)?;
+    disk::create_folder(to)?;
     for entry in fs::read_dir(from)? {
         let entry = entry?;
         fs::copy(entry.path(), to.join(entry.file_name()))?;
     }
     Ok(())
-}
-
-fn sync_folder(folder: &Path) -> io::Result<()> {
-    File::open(folder)?.sync_all()
-}
-
-fn parent_of(path: &Path) -> PathBuf {
-    path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned()
 }
 
 fn is_archive_name(path: &Path) -> bool {
@@ -339,7 +319,7 @@ fn sweep(target: &Path) {
             && (pid == std::process::id() || !Path::new(&format!("/proc/{pid}")).exists())
         {
             // What cannot be removed now may be next time.
-            let _ = fs::remove_dir_all(entry.path());
+            let _ = disk::remove_folder(&entry.path());
         }
     }
 }

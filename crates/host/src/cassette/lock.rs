@@ -2,7 +2,7 @@
 //! is the kernel's, so it ends with the process that holds it however that ends; the file tells
 //! others who it is.
 
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use serde_json::{Value, json};
+
+use crate::disk::DiskFile;
 
 /// An account that could not be locked.
 #[derive(Debug, thiserror::Error)]
@@ -38,7 +40,7 @@ pub enum LockError {
 /// An account that is ours until this is dropped.
 #[derive(Debug)]
 pub struct AccountLock {
-    file: File,
+    file: DiskFile,
     stale: Option<u64>,
 }
 
@@ -57,14 +59,14 @@ impl AccountLock {
         std::fs::create_dir_all(folder).map_err(fail)?;
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false).mode(0o600);
-        let mut file = options.open(&path).map_err(fail)?;
+        let mut file = DiskFile::open(&path, &options).map_err(fail)?;
         let mut text = String::new();
         let held = match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => false,
             Err(Errno::WOULDBLOCK) => true,
             Err(e) => return Err(fail(e.into())),
         };
-        (&mut file).take(4096).read_to_string(&mut text).map_err(fail)?;
+        (&*file).take(4096).read_to_string(&mut text).map_err(fail)?;
         let before: Option<Value> = serde_json::from_str(&text).ok();
         let pid = before.as_ref().and_then(|v| v.get("pid")).and_then(Value::as_u64);
         if held {
@@ -76,9 +78,9 @@ impl AccountLock {
             });
         }
         let line = json!({"pid": std::process::id(), "since": now, "account": account});
-        let write = |file: &mut File| {
-            file.set_len(0)?;
-            file.rewind()?;
+        let write = |file: &mut DiskFile| {
+            file.resize(0)?;
+            (&**file).rewind()?;
             writeln!(file, "{line}")
         };
         write(&mut file).map_err(fail)?;
@@ -95,7 +97,7 @@ impl AccountLock {
 impl Drop for AccountLock {
     fn drop(&mut self) {
         // Emptied, not removed: a name that comes and goes can be locked twice.
-        let _ = self.file.set_len(0);
+        let _ = self.file.resize(0);
     }
 }
 

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use std::vec::Drain;
 
-use bytes::Bytes;
 use serde_json::{Value, json};
 use tapdeck_core::scrub::Rules;
 use tapdeck_core::{Author, Entry, Event, Exit, Lag, Stamp, Time, WallTime, WinSize};
@@ -16,6 +15,7 @@ use tapdeck_tape::cassette::{Cassette, Closing, Files, Input, Manifest, Recordin
 
 use super::{CassetteFolder, CommitError, FailedRun};
 use crate::clock::Clock;
+use crate::recorder::{Withheld, stars};
 use crate::shared::SharedLog;
 use crate::tap::{Tap, TapReader, TapThread, Wake};
 
@@ -25,7 +25,7 @@ const AGE: Duration = Duration::from_millis(50);
 
 /// A recorder at work.
 #[derive(Debug)]
-pub struct CassetteRecorder(TapThread<Work>);
+pub struct CassetteRecorder(TapThread<Withheld<Work>>);
 
 /// What it has recorded, as yet without a name.
 pub struct Recorded(Work);
@@ -77,6 +77,7 @@ impl CassetteRecorder {
             came: false,
             busy: false,
         };
+        let work = Withheld::new(work, Arc::default(), size);
         Ok(Self(TapThread::start("tapdeck-cassette", reader, work)?))
     }
 
@@ -85,7 +86,10 @@ impl CassetteRecorder {
     /// # Errors
     /// When the recorder broke down.
     pub fn finish(self) -> io::Result<Recorded> {
-        self.0.finish().map(Recorded).map_err(|_| io::Error::other("the cassette's recorder broke down"))
+        self.0
+            .finish()
+            .map(|tap| Recorded(tap.into_inner()))
+            .map_err(|_| io::Error::other("the cassette's recorder broke down"))
     }
 }
 
@@ -288,8 +292,4 @@ fn scrubbed(
     let files = recording.finish_in_memory(end, closing)?;
     let (files, _) = super::scrub(&Cassette::from_files(&files)?, rules, None)?;
     Ok(files)
-}
-
-fn stars(bytes: &[u8]) -> Bytes {
-    bytes.iter().map(|b| if matches!(b, b'\r' | b'\n' | 4) { *b } else { b'*' }).collect()
 }

@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use tapdeck_core::{Event, Exit, Stamp, Time};
+use tapdeck_core::{Event, Exit, Stamp, Stream, Time};
 
 use super::{Driver, Ended, Stopping};
 use crate::backend::{Backend, StopSignal};
+use crate::recorder::{FailureAction, OnFailure};
 use crate::user_side::{Signals, UserSide};
 use crate::{processes, sys};
 
@@ -69,6 +70,43 @@ impl<B: Backend> Driver<B> {
         }
     }
 
+    /// Tells the user's terminal of a recording that failed, and suspends or ends the program, as
+    /// the recording was told.
+    pub(super) fn recording_failed(&mut self, then: OnFailure, now: Stamp) -> io::Result<()> {
+        // Behind what the terminal has not taken yet: an alert is not to be lost.
+        let alert = then.alert();
+        if !alert.is_empty() && self.user.as_ref().is_some_and(UserSide::shows_on_terminal) {
+            self.serve_user(|user| user.write(Stream::Out, &alert));
+        }
+        match then.action {
+            FailureAction::GoOn => {}
+            FailureAction::Suspend if self.exit.is_none() => self.hold(now)?,
+            FailureAction::Suspend => {}
+            FailureAction::End => {
+                if self.ended == Ended::Program {
+                    self.ended = Ended::RecordingFailed;
+                }
+                self.begin_stop(now, StopSignal::Terminate);
+            }
+        }
+        Ok(())
+    }
+
+    /// Suspends the program: with this process where a shell can continue it, otherwise alone,
+    /// until this process or the session is sent a SIGCONT.
+    fn hold(&mut self, now: Stamp) -> io::Result<()> {
+        if self.user.as_ref().is_some_and(UserSide::is_stdio) && !processes::is_orphaned() {
+            self.forward(libc::SIGTSTP, now);
+            return self.suspend();
+        }
+        // A program that is gone cannot be frozen.
+        let _ = self.backend.freeze(true);
+        tracing::info!("suspended because the recording failed");
+        self.held = true;
+        self.log.append(Event::Suspended, now);
+        Ok(())
+    }
+
     /// Stops the program and this process together, with the terminal handed back meanwhile.
     fn suspend(&mut self) -> io::Result<()> {
         // Where this process cannot be stopped, a program that was stays so until another process
@@ -109,7 +147,8 @@ impl<B: Backend> Driver<B> {
     }
 
     /// Takes the terminal again and lets the program go on, after this process was stopped.
-    fn continued(&mut self, now: Stamp) -> io::Result<()> {
+    pub(super) fn continued(&mut self, now: Stamp) -> io::Result<()> {
+        self.held = false;
         if let Some(user) = &mut self.user {
             user.take()?;
         }

@@ -145,6 +145,8 @@ pub enum Ended {
     OutputClosed,
     /// Its output could not be written: the system's error number.
     OutputFailed(i32),
+    /// Its recording failed, and it was to end then.
+    RecordingFailed,
 }
 
 /// How a session ended.
@@ -201,6 +203,8 @@ pub struct Driver<B> {
     withheld: bool,
     input_end: InputEnd,
     stopping: Option<Stopping>,
+    /// The program is suspended because its recording failed.
+    held: bool,
     /// This process was told to end, whatever the program's output is doing.
     told_to_end: bool,
     hung_up: bool,
@@ -230,6 +234,8 @@ impl<B: Backend> Driver<B> {
         let mut gate = Gate::new(config.lease, INPUT_LIMIT);
         let local = gate.join(LOCAL, Role::Human);
         let glass = Glass::new(&log, config.size, backend.bare_lines());
+        let handle = Handle::new()?;
+        log.set_driver(handle.clone());
         Ok(Self {
             backend,
             clock,
@@ -240,7 +246,7 @@ impl<B: Backend> Driver<B> {
             config,
             log,
             gate,
-            handle: Handle::new()?,
+            handle,
             user: None,
             is_piped: false,
             signals: None,
@@ -251,6 +257,7 @@ impl<B: Backend> Driver<B> {
             buf: BytesMut::new(),
             input_end: InputEnd::Open,
             stopping: None,
+            held: false,
             told_to_end: false,
             hung_up: false,
             ended: Ended::Program,

@@ -23,6 +23,7 @@ impl<B: Backend> Driver<B> {
                     self.ended = Ended::Cancelled;
                     self.begin_stop(now, StopSignal::Terminate);
                 }
+                Request::Signal(libc::SIGCONT) if self.held => self.continued(now)?,
                 Request::Signal(signal) => self.forward(signal, now),
                 Request::Service(payload) => {
                     self.log.append(Event::Service(payload), now);
@@ -30,6 +31,7 @@ impl<B: Backend> Driver<B> {
                 Request::Found(event) => {
                     self.log.append(event, now);
                 }
+                Request::RecordingFailed(then) => self.recording_failed(then, now)?,
                 Request::Nudge => self.answer(now)?,
                 Request::Resize(size, reply) => {
                     self.resize(size, now)?;

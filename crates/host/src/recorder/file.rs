@@ -4,7 +4,7 @@
 use std::fmt;
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
@@ -14,6 +14,7 @@ use tapdeck_tape::{Container, Format, ahr};
 use super::salvage::{self, Mended};
 use super::sidecars::adopt;
 use super::syncing::{INTERVAL, SyncLevel, Syncer};
+use crate::disk::{self, DiskFile};
 use crate::source::timing_names;
 
 /// What to do when the file is there already.
@@ -101,7 +102,7 @@ enum Unwritten {
 
 /// A recording's file, locked for this process.
 pub struct RecordingFile {
-    file: File,
+    file: DiskFile,
     path: PathBuf,
     /// Length of what is whole.
     good_len: u64,
@@ -112,9 +113,10 @@ pub struct RecordingFile {
     beside: Option<Box<RecordingFile>>,
     /// It was shorter than what had been written to it.
     cut: bool,
+    room: u64,
     /// The file that this one replaced. Its lock is kept: another process may have opened it before
     /// it was replaced.
-    former: Option<File>,
+    former: Option<DiskFile>,
     sync: SyncLevel,
     /// Syncs from time to time, once something was written.
     syncer: Option<Syncer>,
@@ -176,14 +178,14 @@ impl RecordingFile {
         {
             return Err(CreateError::Left(left));
         }
-        let created = options.clone().create_new(true).open(path);
+        let created = DiskFile::open(path, options.clone().create_new(true));
         let (file, is_new) = match created {
             Ok(file) => (file, true),
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
                 if if_exists == IfExists::Refuse {
                     return Err(CreateError::Exists(path.to_owned()));
                 }
-                (options.open(path).map_err(system)?, false)
+                (DiskFile::open(path, &options).map_err(system)?, false)
             }
             Err(e) => return Err(system(e)),
         };
@@ -206,6 +208,7 @@ impl RecordingFile {
             container: NATIVE,
             beside: None,
             cut: false,
+            room: 0,
             former: None,
             sync: SyncLevel::None,
             syncer: None,
@@ -230,13 +233,14 @@ impl RecordingFile {
             beside.begin(sync)?;
         }
         self.sync = sync;
-        if self.unwritten.take().is_some() {
-            self.file.set_len(0)?;
-            forget_sidecars(&self.path);
-            // Until the new one is complete, the old one would be taken for it. One that cannot be
-            // removed cannot be replaced at the end either, which is then reported.
-            let _ = fs::remove_file(sidecar(&self.path, "meta.json"));
-            sync_folder(&self.path);
+        if let Some(unwritten) = self.unwritten.take() {
+            // This has the new file's name on disk, too.
+            forget_sidecars(&self.path)?;
+            self.file.resize(0)?;
+            if unwritten == Unwritten::Replaced {
+                // Otherwise a power cut could leave blocks of the old recording behind new ones.
+                self.file.sync()?;
+            }
         }
         Ok(())
     }
@@ -268,7 +272,7 @@ impl RecordingFile {
 
     /// The file for a reader with offsets of its own.
     pub(super) fn share(&self) -> io::Result<File> {
-        self.file.try_clone()
+        File::try_clone(&self.file)
     }
 
     /// Appends a block, wholly or not at all.
@@ -281,15 +285,16 @@ impl RecordingFile {
         // that.
         self.cut |= self.file.metadata().is_ok_and(|m| m.len() < self.good_len);
         if let Err(e) = self.file.write_all_at(block, self.good_len) {
+            self.room = self.file.metadata().map_or(0, |m| m.len().saturating_sub(self.good_len));
             // Cut off what was half written, so that the file ends with a whole block.
-            let _ = self.file.set_len(self.good_len);
+            let _ = self.file.resize(self.good_len);
             return Err(e);
         }
         self.good_len += block.len() as u64;
         self.sha256.update(block);
         match self.sync {
             SyncLevel::None => Ok(()),
-            SyncLevel::Block => self.file.sync_data().map_err(not_kept),
+            SyncLevel::Block => self.file.sync().map_err(not_kept),
             SyncLevel::Interval => self.sync_soon(),
         }
     }
@@ -298,7 +303,7 @@ impl RecordingFile {
     fn sync_soon(&mut self) -> io::Result<()> {
         if self.syncer.is_none() {
             let file = self.file.try_clone()?;
-            self.syncer = Some(Syncer::start(INTERVAL, move || file.sync_data())?);
+            self.syncer = Some(Syncer::start(INTERVAL, move || file.sync())?);
         }
         if let Some(syncer) = &self.syncer {
             syncer.wrote();
@@ -309,6 +314,11 @@ impl RecordingFile {
     /// Why the thread could not sync, if it could not.
     fn sync_failure(&self) -> io::Result<()> {
         self.syncer.as_ref().and_then(Syncer::failure).map_or(Ok(()), |e| Err(not_kept(e)))
+    }
+
+    /// How many bytes of the block that was last refused would have fitted.
+    pub(super) fn room(&self) -> usize {
+        usize::try_from(self.room).unwrap_or(usize::MAX)
     }
 
     /// Appends to the timing file, where there is one.
@@ -331,13 +341,13 @@ impl RecordingFile {
             beside.cut_to((beside_len, 0))?;
         }
         self.good_len = len;
-        self.file.set_len(len)
+        self.file.resize(len)
     }
 
     pub(super) fn sync(&self) -> io::Result<()> {
         self.beside.as_ref().map_or(Ok(()), |beside| beside.sync())?;
         self.sync_failure()?;
-        self.file.sync_data()
+        self.file.sync()
     }
 
     /// SHA-256 of the file so far.
@@ -370,7 +380,7 @@ impl RecordingFile {
         // Of what else follows the last whole block nothing is cut off: it may still be worth
         // something, and a reader finds the next block behind it.
         self.good_len = self.file.metadata()?.len();
-        let mut whole = &self.file;
+        let mut whole = &*self.file;
         io::Seek::rewind(&mut whole)?;
         io::copy(&mut whole, &mut self.sha256)?;
         Ok(())
@@ -381,7 +391,7 @@ impl Drop for RecordingFile {
     fn drop(&mut self) {
         if self.unwritten == Some(Unwritten::Created) {
             // Nothing was recorded. A file that cannot be removed is empty, and harms nothing.
-            let _ = fs::remove_file(&self.path);
+            let _ = disk::remove_file(&self.path);
         }
     }
 }
@@ -440,24 +450,19 @@ fn twin(recording: &Path) -> Option<PathBuf> {
 }
 
 /// What may stand beside a recording.
-const SIDECARS: [&str; 6] =
+pub(crate) const SIDECARS: [&str; 6] =
     ["meta.json", "events.jsonl", "snapshots.jsonl", "instructions.jsonl", "seal", "ahx"];
 
-/// Removes what stands beside a recording that is replaced: it spoke of the old one, and would be
-/// believed of the new. `meta.json` is not among them, since it is replaced itself.
-pub fn forget_sidecars(recording: &Path) {
-    for suffix in SIDECARS.iter().filter(|s| **s != "meta.json") {
-        // Most of them are not there.
-        let _ = fs::remove_file(sidecar(recording, suffix));
+/// Removes what stands beside a recording that is about to be replaced: it speaks of the old one,
+/// and would be believed of the new.
+///
+/// # Errors
+/// When that cannot be had on disk.
+pub fn forget_sidecars(recording: &Path) -> io::Result<()> {
+    for suffix in SIDECARS {
+        // Most of them are not there. One that cannot be removed cannot be replaced at the end
+        // either, which is then reported.
+        let _ = disk::remove_file(&sidecar(recording, suffix));
     }
-}
-
-/// A name is on disk only once its folder is.
-pub(super) fn sync_folder(path: &Path) {
-    let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    // Some file systems cannot; the file's own sync at the end is what counts then.
-    if let Ok(folder) = File::open(parent) {
-        // Some file systems cannot sync a folder.
-        let _ = folder.sync_all();
-    }
+    disk::sync_folder_of(recording)
 }

@@ -18,8 +18,9 @@ use tapdeck_tape::scrub::scrub_header;
 use tapdeck_tape::zst::ZstWriter;
 use tapdeck_tape::{EventWriter, Format, Header, Kind, Parts, writer};
 
+use super::failure::refusal;
 use super::scrub::Held;
-use super::{BLOCK_AGE, KeepInput, RecordOptions, RecorderTap, RecordingFile, Report};
+use super::{BLOCK_AGE, KeepInput, RecordOptions, RecorderTap, RecordingFile, Report, stars};
 use crate::clock::Clock;
 use crate::shared::SharedLog;
 use crate::tap::{Tap, Wake};
@@ -49,14 +50,14 @@ pub(super) struct ForeignTap {
 }
 
 /// A place where the recording can end.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Default)]
 struct End {
     /// Of the file and of the timing file.
     lengths: (u64, u64),
     /// Output between the place before and this one.
     output: u64,
     /// What ends a compressed stream here.
-    closing: [u8; 7],
+    closing: Vec<u8>,
 }
 
 impl ForeignTap {
@@ -100,7 +101,7 @@ impl ForeignTap {
             since: None,
             pending: 0,
             broken: false,
-            ends: [End::default(); 2],
+            ends: Default::default(),
             held,
             report,
         })
@@ -120,6 +121,7 @@ impl ForeignTap {
                 Kind::Output(bytes)
             }
             Event::Input { bytes, hidden, .. } if self.input.keeps(hidden) => Kind::Input(bytes),
+            Event::Input { bytes, .. } if self.input.any() => Kind::Input(stars(&bytes)),
             Event::Resize(size) => {
                 let size = size.or_default();
                 // The first event of a session is its size, which the header has told.
@@ -140,6 +142,7 @@ impl ForeignTap {
     }
 
     fn write_parts(&mut self) {
+        self.writer.flush(&mut self.parts);
         let written = match &mut self.zst {
             _ if self.broken => Ok(()),
             Some(zst) => zst.step(&mut self.parts.main).and_then(|()| {
@@ -167,7 +170,8 @@ impl ForeignTap {
         match written {
             Ok(()) => {
                 let closing = self.zst.as_ref().map(ZstWriter::end_here).unwrap_or_default();
-                self.ends = [self.ends[1], End { lengths: self.file.lengths(), output, closing }];
+                self.ends.swap(0, 1);
+                self.ends[1] = End { lengths: self.file.lengths(), output, closing };
             }
             Err(e) => {
                 self.report.lost_bytes += output;
@@ -182,7 +186,7 @@ impl ForeignTap {
     /// Ends the recording where the disk did. Where not even the end has room, it takes that of
     /// what came last.
     fn end_early(&mut self) -> bool {
-        let [before, last] = self.ends;
+        let [before, last] = std::mem::take(&mut self.ends);
         for end in [last, before] {
             let closing = if self.zst.is_some() { &end.closing[..] } else { &[] };
             let cut = end.lengths.0 > 0 && self.file.cut_to(end.lengths).is_ok();
@@ -203,7 +207,7 @@ impl ForeignTap {
     /// Writes nothing more from here on.
     fn break_off(&mut self, e: &io::Error) {
         self.broken = true;
-        self.report.trouble.get_or_insert_with(|| e.to_string());
+        self.report.trouble.get_or_insert_with(|| refusal(e));
         self.log.note_recording(self.file.path(), true, self.report.trouble.as_ref());
     }
 }
@@ -237,6 +241,7 @@ impl Tap for ForeignTap {
         self.report.lost_bytes += lost;
         self.report.output_bytes += lost;
         self.report.trouble.get_or_insert_with(|| "the disk was too slow".into());
+        self.log.note_recording(self.file.path(), self.broken, self.report.trouble.as_ref());
         self.event(now.mono, Kind::Lost(lost));
     }
 

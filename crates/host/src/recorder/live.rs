@@ -22,6 +22,7 @@ use tapdeck_tape::index::{Index, IndexBuilder, IndexOptions};
 
 use super::{RecordingFile, sidecar};
 use crate::ahead::At;
+use crate::disk::{self, DiskFile};
 
 /// Output that may still be missing at the end of a session: a fraction of a second's work.
 const AT_THE_END: u64 = 16 << 20;
@@ -75,7 +76,7 @@ struct Work {
     continued: bool,
     options: IndexOptions,
     builder: IndexBuilder,
-    out: Option<File>,
+    out: Option<DiskFile>,
     /// Where the next block begins.
     pos: u64,
     buffer: Vec<u8>,
@@ -87,7 +88,7 @@ impl Indexing {
         let continued = file.written() > 0;
         if !continued {
             // One of a recording that is no more fits nothing.
-            let _ = std::fs::remove_file(sidecar(file.path(), "ahx"));
+            let _ = disk::remove_file(&sidecar(file.path(), "ahx"));
         }
         let options = IndexOptions::default().every_bytes(STEP).pipes(pipes);
         let work = match file.share().ok().filter(|_| when != LiveIndex::Off) {
@@ -233,15 +234,15 @@ impl Work {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false).mode(0o600);
         options.custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC);
-        let mut out = options.open(&self.path)?;
+        let out = DiskFile::open(&self.path, &options)?;
         let mut end = 0;
         if self.continued
-            && let Some((builder, pos, kept)) = resume(self.options, &mut out, &self.recording)
+            && let Some((builder, pos, kept)) = resume(self.options, &out, &self.recording)
         {
             (self.builder, self.pos, end) = (builder, pos, kept);
         }
-        out.set_len(end)?;
-        out.seek(SeekFrom::Start(end))?;
+        out.resize(end)?;
+        (&*out).seek(SeekFrom::Start(end))?;
         self.out = Some(out);
         Ok(())
     }
@@ -251,14 +252,14 @@ impl Work {
 /// the index does.
 fn resume(
     options: IndexOptions,
-    index_file: &mut File,
+    mut index_file: &File,
     recording: &Arc<File>,
 ) -> Option<(IndexBuilder, u64, u64)> {
-    let mut index = Index::load(&*index_file).ok()?;
+    let mut index = Index::load(index_file).ok()?;
     index.check(&**recording).ok()?;
-    index.keyframes.truncate(index.whole_keyframes(index_file));
+    index.keyframes.truncate(index.whole_keyframes(&mut index_file));
     let keyframe = index.keyframes.last()?;
-    let dump = index.dump(index_file, keyframe).ok()?;
+    let dump = index.dump(&mut index_file, keyframe).ok()?;
     let builder = IndexBuilder::resume(options, keyframe, &dump);
     Some((builder, keyframe.block_offset, keyframe.end()))
 }

@@ -9,8 +9,10 @@ use std::ffi::OsString;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
+use tapdeck_core::withhold::SecretPrompts;
 use tapdeck_core::{Offset, ReaderId, ReaderKind, WallTime, WinSize};
 use tapdeck_tape::meta::{self, Meta};
 use tapdeck_tape::scrub::scrub_meta;
@@ -22,6 +24,7 @@ use crate::shared::SharedLog;
 use crate::tap::{Tap, TapPanicked, TapReader, TapThread};
 
 mod events;
+mod failure;
 mod file;
 mod foreign;
 mod live;
@@ -33,7 +36,10 @@ mod seal;
 mod sidecars;
 mod snapshots;
 mod syncing;
+mod withhold;
 
+pub use failure::{FailureAction, OnFailure};
+pub(crate) use file::SIDECARS;
 pub use file::{CreateError, IfExists, RecordingFile, digest_of, file_digest, forget_sidecars, sidecar};
 use foreign::ForeignTap;
 pub use foreign::can_record;
@@ -48,6 +54,7 @@ use sidecars::Sidecars;
 pub use sidecars::find_sidecar;
 pub use snapshots::append_lines;
 pub use syncing::SyncLevel;
+pub(crate) use withhold::{Withheld, stars};
 
 /// A block is closed this long after its first record, so that it is on disk within 250 ms.
 const BLOCK_AGE: Duration = Duration::from_millis(180);
@@ -58,8 +65,8 @@ pub enum KeepInput {
     /// Nothing.
     #[default]
     Nothing,
-    /// All of it, but where the program has its terminal show nothing, as it does for a password:
-    /// of that, how much.
+    /// All of it, but where the program has its terminal show nothing, draws a mask such as `*`, or
+    /// asks for a password: of that, how much.
     Shown,
     /// Everything.
     Everything,
@@ -92,6 +99,7 @@ impl KeepInput {
 pub struct RecordOptions {
     pub(crate) quality: u8,
     pub(crate) input: KeepInput,
+    pub(crate) prompts: Arc<SecretPrompts>,
     pub(crate) argv: Vec<OsString>,
     pub(crate) cwd: Option<PathBuf>,
     pub(crate) title: Option<String>,
@@ -100,7 +108,8 @@ pub struct RecordOptions {
     pub(crate) seal: Option<SealKey>,
     pub(crate) index: LiveIndex,
     pub(crate) sync: SyncLevel,
-    pub(crate) scrub: Option<std::sync::Arc<tapdeck_core::scrub::Rules>>,
+    pub(crate) on_failure: OnFailure,
+    pub(crate) scrub: Option<Arc<tapdeck_core::scrub::Rules>>,
 }
 
 impl Default for RecordOptions {
@@ -109,6 +118,7 @@ impl Default for RecordOptions {
         Self {
             quality: 4,
             input: KeepInput::default(),
+            prompts: Arc::default(),
             argv: Vec::new(),
             cwd: None,
             title: None,
@@ -117,6 +127,7 @@ impl Default for RecordOptions {
             seal: None,
             index: LiveIndex::default(),
             sync: SyncLevel::default(),
+            on_failure: OnFailure::default(),
             scrub: None,
         }
     }
@@ -134,6 +145,13 @@ impl RecordOptions {
     #[must_use]
     pub fn input(mut self, input: KeepInput) -> Self {
         self.input = input;
+        self
+    }
+
+    /// Sets the rules by which a screen asks for a secret, so that the answer is not recorded.
+    #[must_use]
+    pub fn secret_prompts(mut self, prompts: Arc<SecretPrompts>) -> Self {
+        self.prompts = prompts;
         self
     }
 
@@ -179,6 +197,13 @@ impl RecordOptions {
         self
     }
 
+    /// Sets what to do when the recording fails; the session goes on by default.
+    #[must_use]
+    pub fn on_failure(mut self, on_failure: OnFailure) -> Self {
+        self.on_failure = on_failure;
+        self
+    }
+
     /// Sets the key to seal the recording with; native recordings only.
     #[must_use]
     pub fn seal(mut self, seal: impl Into<Option<SealKey>>) -> Self {
@@ -195,7 +220,7 @@ impl RecordOptions {
 
     /// Sets the rules by which text is masked before it is written.
     #[must_use]
-    pub fn scrub(mut self, scrub: impl Into<Option<std::sync::Arc<tapdeck_core::scrub::Rules>>>) -> Self {
+    pub fn scrub(mut self, scrub: impl Into<Option<Arc<tapdeck_core::scrub::Rules>>>) -> Self {
         self.scrub = scrub.into();
         self
     }
@@ -243,10 +268,23 @@ impl Report {
     }
 }
 
+impl RecordOptions {
+    /// By which rules input is withheld, where any is recorded and not all of it.
+    fn withholds(&self, size: WinSize) -> Option<(Arc<SecretPrompts>, WinSize)> {
+        (self.input == KeepInput::Shown).then(|| (Arc::clone(&self.prompts), size))
+    }
+}
+
 /// A tap that records.
 trait RecorderTap: Tap + Send {
     /// What became of the recording; asked after its end.
     fn report(self: Box<Self>) -> Report;
+}
+
+impl RecorderTap for Withheld<Box<dyn RecorderTap>> {
+    fn report(self: Box<Self>) -> Report {
+        self.into_inner().report()
+    }
 }
 
 /// A recorder at work.
@@ -294,11 +332,12 @@ impl Recorder {
     ) -> io::Result<Self> {
         file.begin(options.sync)?;
         let path = file.path().to_owned();
-        log.note_recording(&path, false, None);
+        log.begin_recording(&path, options.on_failure);
         let tap_reader = TapReader::new(&log, reader, clock);
         if file.container().format != Format::Ahr || file.container().zst {
+            let withholds = options.withholds(size);
             let tap = ForeignTap::new(file, &options, clock, size, log)?;
-            return Self::run(tap_reader, Box::new(tap), path);
+            return Self::run(tap_reader, Box::new(tap), withholds, path);
         }
         let mut meta = first_meta(&options, clock, size);
         meta.pipes = log.is_on_pipes();
@@ -323,6 +362,7 @@ impl Recorder {
         if let Some(held) = &mut held {
             scrub_meta(&mut meta, held.scrubber());
         }
+        let withholds = options.withholds(size);
         let mut tap = NativeTap::new(file, sidecars, log, reader, clock, options, meta);
         tap.seal = seal;
         if let Some((from, at, size)) = late {
@@ -332,10 +372,18 @@ impl Recorder {
             tap.begin_late(from, at, size);
         }
         tap.held = held;
-        Self::run(tap_reader, Box::new(tap), path)
+        Self::run(tap_reader, Box::new(tap), withholds, path)
     }
 
-    fn run(reader: TapReader, tap: Box<dyn RecorderTap>, path: PathBuf) -> io::Result<Self> {
+    fn run(
+        reader: TapReader,
+        mut tap: Box<dyn RecorderTap>,
+        withholds: Option<(Arc<SecretPrompts>, WinSize)>,
+        path: PathBuf,
+    ) -> io::Result<Self> {
+        if let Some((prompts, size)) = withholds {
+            tap = Box::new(Withheld::new(tap, prompts, size));
+        }
         let tap = TapThread::start("tapdeck-recorder", reader, tap)?;
         tracing::info!(path = %path.display(), "recording started");
         Ok(Self { tap, path })
@@ -356,7 +404,11 @@ impl Recorder {
 
     /// Waits until everything is on disk. The log must have been closed.
     pub fn finish(self) -> Report {
-        report(self.tap.finish(), self.path)
+        let log = self.tap.log().clone();
+        let report = report(self.tap.finish(), self.path);
+        // A recorder that broke down could not say so itself.
+        log.note_recording(&report.path, true, report.trouble.as_ref());
+        report
     }
 }
 

@@ -3,7 +3,7 @@
 //! anew as a whole block. That happens in a copy which takes the file's place at once: whenever
 //! that is cut short, all is still there.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use rustix::fs::{FlockOperation, flock};
 use tapdeck_tape::ahr::{self, BlockBuilder, MAGIC, Quality, Tail};
 use tapdeck_tape::{Error, FilePosition};
 
-use super::file::sync_folder;
+use crate::disk::{self, DiskFile};
 
 /// What became of a torn end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,15 +43,15 @@ pub(super) fn tail_of(file: &File) -> Result<Tail, Error> {
 }
 
 /// Replaces a file with a torn end by one that ends with whole blocks, and gives that, locked.
-pub(super) fn mend(torn: &File, path: &Path, tail: &Tail) -> io::Result<(File, Mended)> {
+pub(super) fn mend(torn: &File, path: &Path, tail: &Tail) -> io::Result<(DiskFile, Mended)> {
     let mut temporary = path.as_os_str().to_owned();
     temporary.push(format!(".{}.tmp", std::process::id()));
     let temporary = PathBuf::from(temporary);
-    let mended: io::Result<File> = (|| {
+    let mended: io::Result<DiskFile> = (|| {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(true).mode(0o600);
         options.custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC);
-        let mut copy = options.open(&temporary)?;
+        let mut copy = DiskFile::open(&temporary, &options)?;
         flock(&copy, FlockOperation::NonBlockingLockExclusive)?;
         let mut from = torn;
         from.rewind()?;
@@ -69,14 +69,14 @@ pub(super) fn mend(torn: &File, path: &Path, tail: &Tail) -> io::Result<(File, M
             }
         }
         copy.write_all(builder.finish(Quality::default(), false))?;
-        copy.sync_data()?;
-        fs::rename(&temporary, path)?;
-        sync_folder(path);
+        copy.sync()?;
+        disk::rename(&temporary, path)?;
+        disk::sync_folder_of(path)?;
         Ok(copy)
     })();
     if mended.is_err() {
         // The first error is the one to report.
-        let _ = fs::remove_file(&temporary);
+        let _ = disk::remove_file(&temporary);
     }
     let records = tail.salvaged.len() as u64;
     Ok((mended?, Mended { records, torn_bytes: tail.file_len - tail.end }))

@@ -10,6 +10,7 @@ use tapdeck_tape::meta::Meta;
 use tapdeck_tape::seal::{SealKey, Sealer};
 
 use super::sidecar;
+use crate::disk::DiskFile;
 
 /// The sidecars that a seal covers, by the ends of their names.
 pub const SEALED_SIDECARS: [&str; 2] = ["events.jsonl", "snapshots.jsonl"];
@@ -17,7 +18,7 @@ pub const SEALED_SIDECARS: [&str; 2] = ["events.jsonl", "snapshots.jsonl"];
 /// A seal in the making.
 pub(super) struct Sealing {
     sealer: Sealer,
-    file: File,
+    file: DiskFile,
 }
 
 impl Sealing {
@@ -27,7 +28,7 @@ impl Sealing {
         File::open("/dev/urandom")?.read_exact(&mut nonce)?;
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(true).mode(0o600).custom_flags(libc::O_NOFOLLOW);
-        let file = options.open(lines)?;
+        let file = DiskFile::open(lines, &options)?;
         Ok(Self { sealer: Sealer::new(key, &nonce), file })
     }
 
@@ -43,7 +44,7 @@ impl Sealing {
         if !closing {
             return self.sealer.open_meta(meta).map_err(io::Error::other);
         }
-        self.file.sync_data()?;
+        self.file.sync()?;
         let contents: Vec<(&str, Vec<u8>)> = SEALED_SIDECARS
             .iter()
             .filter_map(|name| Some((*name, std::fs::read(sidecar(recording, name)).ok()?)))

@@ -2,14 +2,15 @@
 //! recorded: they are made in the state folder, and stand beside the recording when it is complete.
 //! If the recorder is killed, readers find in the state folder what was known until then.
 
-use std::fs::{self, DirBuilder, File, Metadata};
+use std::fs::{self, File, Metadata};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, symlink};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::file::{sidecar, sync_folder};
+use super::file::sidecar;
 use super::name::known_state_folder;
 use super::{CreateError, RecordingFile};
+use crate::disk::{self, DiskFile};
 use crate::out_file::OutFile;
 
 /// In a folder of working copies, the link that names the recording.
@@ -51,7 +52,7 @@ impl Sidecars {
         let Some(folder) = &self.working else { return };
         if sidecar(&self.recording, "meta.json").exists() {
             // The complete one stands there. It is well if there is no other.
-            let _ = fs::remove_file(folder.join("meta.json"));
+            let _ = disk::remove_file(&folder.join("meta.json"));
         }
         remove_if_empty(folder);
     }
@@ -79,7 +80,7 @@ pub(super) fn adopt(recording: &Path) -> Result<(), CreateError> {
         let to = sidecar(recording, suffix);
         if to.symlink_metadata().is_ok() {
             // The recorder was killed while it published: this one was complete.
-            fs::remove_file(entry.path()).map_err(system)?;
+            disk::remove_file(&entry.path()).map_err(system)?;
         } else {
             publish(&entry.path(), &to).map_err(system)?;
         }
@@ -94,12 +95,13 @@ fn working_folder(file: &RecordingFile) -> io::Result<PathBuf> {
     let all = all_folders().ok_or(io::ErrorKind::NotFound)?;
     prune(&all);
     let folder = folder_of(&all, &file.share()?.metadata()?);
-    match fs::remove_dir_all(&folder) {
+    match disk::remove_folder(&folder) {
         Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
         _ => {}
     }
-    DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
-    symlink(path, folder.join(LINK))?;
+    disk::create_folders(&all)?;
+    disk::create_folder(&folder)?;
+    disk::symlink(&path, &folder.join(LINK))?;
     Ok(folder)
 }
 
@@ -126,30 +128,30 @@ fn prune(all: &Path) {
         let deleted = !recording.exists() && recording.parent().is_some_and(Path::is_dir);
         if deleted {
             // The next recording tries again.
-            let _ = fs::remove_dir_all(folder);
+            let _ = disk::remove_folder(&folder);
         }
     }
 }
 
-/// Moves a file, if it is there.
+/// Moves a file, if it is there, and has it on disk.
 fn publish(from: &Path, to: &Path) -> io::Result<()> {
     if !from.exists() {
         return Ok(());
     }
-    let moved = match fs::rename(from, to) {
+    DiskFile::open(from, File::options().read(true))?.sync()?;
+    match disk::rename(from, to) {
         Err(e) if e.kind() == io::ErrorKind::CrossesDevices => {
             OutFile::replace_with(to, &mut File::open(from)?)?;
-            fs::remove_file(from)
+            disk::remove_file(from)?;
         }
-        moved => moved,
-    };
-    sync_folder(to);
-    moved
+        moved => moved?,
+    }
+    disk::sync_folder_of(to)
 }
 
 fn remove_if_empty(folder: &Path) {
     if fs::read_dir(folder).is_ok_and(|entries| entries.count() <= 1) {
         // A folder with nothing but its link is of no use; one that stays harms nothing.
-        let _ = fs::remove_dir_all(folder);
+        let _ = disk::remove_folder(folder);
     }
 }

@@ -1,15 +1,15 @@
 //! The snapshots that wait to be on disk, and `NAME.snapshots.jsonl`, which lists those that are.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
 use tapdeck_core::{ReaderId, Seq};
 
-use super::file::sync_folder;
 use super::{RecordingFile, sidecar};
+use crate::disk::{self, DiskFile};
 use crate::inbox::{Anchor, SnapshotError};
 use crate::shared::SharedLog;
 
@@ -18,7 +18,7 @@ use crate::shared::SharedLog;
 /// more.
 pub(super) struct Snapshots {
     path: PathBuf,
-    file: Option<File>,
+    file: Option<DiskFile>,
     log: SharedLog,
     reader: ReaderId,
     waiting: Vec<(Seq, Anchor)>,
@@ -31,7 +31,7 @@ impl Snapshots {
         if recording.written() == 0 {
             // Anchors in a recording that is no more would be taken for anchors in this one.
             // There is none, most often.
-            let _ = fs::remove_file(&path);
+            let _ = disk::remove_file(&path);
         }
         Self { path, file: None, log, reader, waiting: Vec::new(), lines: Vec::new() }
     }
@@ -95,20 +95,33 @@ pub fn append_lines(path: &Path, lines: &[u8]) -> io::Result<()> {
     append_to(&mut file, lines)
 }
 
-fn append_to(file: &mut File, lines: &[u8]) -> io::Result<()> {
+fn append_to(file: &mut DiskFile, lines: &[u8]) -> io::Result<()> {
     let before = file.metadata()?.len();
-    let written = file.write_all(lines).and_then(|()| file.sync_data());
+    let written = end_line(file).and_then(|()| file.write_all(lines)).and_then(|()| file.sync());
     if written.is_err() {
         // The error that is returned says more than a second one.
-        let _ = file.set_len(before);
+        let _ = file.resize(before);
     }
     written
 }
 
-fn open(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.append(true).create(true).mode(0o600).custom_flags(libc::O_NOFOLLOW);
-    let file = options.open(path)?;
-    sync_folder(path);
+fn open(path: &Path) -> io::Result<DiskFile> {
+    let file = open_lines(path)?;
+    disk::sync_folder_of(path)?;
     Ok(file)
+}
+
+/// Opens or creates a private file of lines, to append to it.
+pub(super) fn open_lines(path: &Path) -> io::Result<DiskFile> {
+    let mut options = OpenOptions::new();
+    options.read(true).append(true).create(true).mode(0o600).custom_flags(libc::O_NOFOLLOW);
+    DiskFile::open(path, &options)
+}
+
+/// Ends a line that a power cut left torn, so that the next one does not become a part of it.
+pub(super) fn end_line(file: &mut DiskFile) -> io::Result<()> {
+    let Some(last) = file.metadata()?.len().checked_sub(1) else { return Ok(()) };
+    let mut byte = [0];
+    file.read_exact_at(&mut byte, last)?;
+    if byte == *b"\n" { Ok(()) } else { file.write_all(b"\n") }
 }

@@ -3,7 +3,7 @@
 
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 /// How long written bytes stay in the system's memory before they are synced.
@@ -26,6 +26,7 @@ pub enum SyncLevel {
 #[derive(Debug)]
 pub(super) struct Syncer {
     shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
 }
 
 #[derive(Debug, Default)]
@@ -58,7 +59,7 @@ impl Syncer {
         let shared = Arc::new(Shared::default());
         let theirs = Arc::clone(&shared);
         let builder = thread::Builder::new().name("tapdeck-sync".into()).stack_size(64 * 1024);
-        builder.spawn(move || {
+        let thread = builder.spawn(move || {
             let mut state = theirs.lock();
             loop {
                 while !state.dirty && !state.ended {
@@ -80,7 +81,7 @@ impl Syncer {
                 }
             }
         })?;
-        Ok(Self { shared })
+        Ok(Self { shared, thread: Some(thread) })
     }
 
     /// Something was written.
@@ -100,6 +101,10 @@ impl Drop for Syncer {
     fn drop(&mut self) {
         self.shared.lock().ended = true;
         self.shared.changed.notify_one();
+        // Its handle of the file keeps the lock, so the file is free only without it.
+        if let Some(Err(_)) = self.thread.take().map(JoinHandle::join) {
+            tracing::error!("the thread that syncs broke down");
+        }
     }
 }
 

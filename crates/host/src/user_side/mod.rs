@@ -22,7 +22,7 @@ mod tty;
 use crate::inbox::Handle;
 pub use channel::Sink;
 pub use keyboard::{Keyboard, Pressed};
-pub(crate) use prompter::TerminalPrompter;
+pub use prompter::TerminalPrompter;
 use queues::QueueSide;
 pub use queues::{QueuesClosed, UserProfile, UserQueues};
 pub use signals::{HeldSignals, Signals};

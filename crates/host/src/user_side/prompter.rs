@@ -15,13 +15,16 @@ use crate::backend::Prompter;
 const ANSWER_LIMIT: usize = 4096;
 
 /// Prompts on the terminal of this process.
-pub(crate) struct TerminalPrompter<'a> {
-    signals: &'a Signals,
+#[derive(Debug)]
+pub struct TerminalPrompter<'a> {
+    signals: Option<&'a Signals>,
     cancelled: Option<i32>,
 }
 
 impl<'a> TerminalPrompter<'a> {
-    pub(crate) fn new(signals: &'a Signals) -> Self {
+    /// Prompts until one of these signals cancels. Without signals they do what they do by default:
+    /// they end the process.
+    pub fn new(signals: Option<&'a Signals>) -> Self {
         Self { signals, cancelled: None }
     }
 }
@@ -58,10 +61,9 @@ impl Prompter for TerminalPrompter<'_> {
         tty.flush()?;
         let mut answer = Vec::new();
         while !answer.ends_with(b"\n") {
-            let mut fds = [
-                PollFd::new(&tty, PollFlags::IN),
-                PollFd::from_borrowed_fd(self.signals.fd(), PollFlags::IN),
-            ];
+            let mut fds = vec![PollFd::new(&tty, PollFlags::IN)];
+            let signals = self.signals.map(|s| PollFd::from_borrowed_fd(s.fd(), PollFlags::IN));
+            fds.extend(signals);
             match poll(&mut fds, None) {
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
                 Err(e) => return Err(e.into()),
@@ -87,7 +89,7 @@ impl Prompter for TerminalPrompter<'_> {
     }
 
     fn cancelled(&mut self) -> Option<i32> {
-        while let Some(signal) = self.signals.next() {
+        while let Some(signal) = self.signals.and_then(Signals::next) {
             // Other signals mean nothing before there is a session; a new size is looked at when it
             // begins.
             if matches!(signal, libc::SIGINT | libc::SIGTERM | libc::SIGHUP | libc::SIGQUIT) {

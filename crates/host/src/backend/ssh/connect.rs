@@ -12,12 +12,13 @@ use russh::client::{self, AuthResult, DisconnectReason, Handle, KeyboardInteract
 use russh::keys::agent::AgentIdentity;
 use russh::keys::agent::client::AgentClient;
 use russh::keys::{Algorithm, HashAlg, PrivateKey, PrivateKeyWithHashAlg, PublicKey, load_secret_key};
+use tapdeck_term::{is_unsafe, printable, printable_lines};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 
-use super::super::CommandSpec;
 use super::super::spawn::Leader;
+use super::super::{CommandSpec, NewHost};
 use super::config::HostConfig;
 use super::fault::Fault;
 use super::hosts::{Acquaintance, Known, remember};
@@ -131,13 +132,9 @@ impl Judge {
             Known::New => {}
         }
         if !self.target.accept_new && !self.target.config.accept_new {
-            let question = format!(
-                "{host} is new to you; its key is {print} ({}).\nIs that right, and shall it be remembered (yes/no)? ",
-                key.algorithm()
-            );
-            match self.asker.ask(question, false).await {
-                Some(answer) if answer.trim().eq_ignore_ascii_case("yes") => {}
-                Some(answer) if answer.trim() == print.to_string() => {}
+            let new = NewHost { name: host.clone(), fingerprint: print.to_string() };
+            match self.asker.ask(new.question(), false).await {
+                Some(answer) if new.is_confirmed_by(&answer) => {}
                 Some(_) => return Err(format!("{host} was not believed").into()),
                 None => {
                     return Err(Fault::UnknownKey(format!(
@@ -176,15 +173,15 @@ impl client::Handler for Judge {
     }
 
     async fn auth_banner(&mut self, banner: &str, _: &mut client::Session) -> Result<(), russh::Error> {
-        let banner: String = banner.chars().filter(|c| !c.is_control() || *c == '\n').take(4096).collect();
-        self.asker.note(banner.trim().to_owned());
+        let banner: String = banner.chars().filter(|c| *c != '\r').take(4096).collect();
+        self.asker.note(printable_lines(banner.trim()));
         Ok(())
     }
 
     async fn disconnected(&mut self, reason: DisconnectReason<russh::Error>) -> Result<(), russh::Error> {
         match reason {
             DisconnectReason::ReceivedDisconnect(info) => {
-                self.set_trouble(format!("it said: {}", info.message));
+                self.set_trouble(format!("it said: {}", printable(&info.message)));
                 Ok(())
             }
             DisconnectReason::Error(e) => {
@@ -485,7 +482,7 @@ impl Attempt<'_> {
             };
             let mut answers = Vec::new();
             for prompt in prompts {
-                let question: String = prompt.prompt.chars().filter(|c| !c.is_control()).take(512).collect();
+                let question: String = prompt.prompt.chars().filter(|c| !is_unsafe(*c)).take(512).collect();
                 let Some(answer) = self.asker.ask(question, !prompt.echo).await else { return Ok(false) };
                 answers.push(answer);
             }

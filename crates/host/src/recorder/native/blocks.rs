@@ -5,9 +5,13 @@ use std::io;
 use std::time::Duration;
 
 use tapdeck_core::WallTime;
-use tapdeck_tape::ahr::{BlockBuilder, Mark, Quality, Record};
+use tapdeck_tape::ahr::{BlockBuilder, CutBlock, Mark, Quality, Record};
 
+use super::super::failure::refusal;
+use super::super::file::RecordingFile;
+use super::super::seal::Sealing;
 use super::NativeTap;
+use crate::disk::DiskFile;
 
 /// Blocks that fill up faster than these times come from a program in a hurry, and are compressed
 /// less.
@@ -21,6 +25,18 @@ const STORE_PENDING: usize = 6 << 20;
 /// After the disk was full, how long before it is tried again.
 const RETRY: Duration = Duration::from_secs(1);
 
+/// Room that is left free on a full disk for what tells how the recording ended and what is missing
+/// from it, the room that one such block takes, and the least for which a block is cut down.
+const RESERVE: usize = 1024;
+const LOSS_ROOM: usize = 256;
+const WORTH_CUTTING: usize = 1024;
+
+/// Whether there may be room again: the disk or the quota is full, or the file has reached a limit.
+fn may_pass(e: &io::Error) -> bool {
+    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    matches!(e.kind(), StorageFull | QuotaExceeded | FileTooLarge)
+}
+
 /// The state of the disk.
 pub(super) enum Disk {
     Fine,
@@ -28,6 +44,20 @@ pub(super) enum Disk {
     Full(WallTime),
     /// Not to be trusted again.
     Broken,
+}
+
+/// Writes blocks, all or none of them. Only what reached the disk is sealed: returns how that went.
+fn append(
+    file: &mut RecordingFile,
+    seal: Option<&mut Sealing>,
+    blocks: &[&[u8]],
+) -> io::Result<io::Result<()>> {
+    let mut blocks: Vec<&[u8]> = blocks.iter().copied().filter(|block| !block.is_empty()).collect();
+    match &blocks[..] {
+        [block] => file.write_block(block)?,
+        several => file.write_block(&several.concat())?,
+    }
+    Ok(seal.map_or(Ok(()), |seal| blocks.drain(..).try_for_each(|block| seal.block(block))))
 }
 
 impl NativeTap {
@@ -68,78 +98,110 @@ impl NativeTap {
             Disk::Full(retry_at) => self.closing || self.snapshots.waiting() || now >= retry_at,
             Disk::Broken => false,
         };
-        let told = if try_it { self.tell_loss(now, output) } else { Err(io::ErrorKind::StorageFull.into()) };
         let quality = self.quality();
         let raw_len = self.builder.len();
+        let ts = self.builder.first_ts().unwrap_or(now.as_nanos());
+        let at = self.builder.byte_off().saturating_sub(output);
+        // A refused block may have held how the program ended.
+        let ending = self.ending.filter(|_| self.ending_refused);
+        let before = self.loss_block(self.refused, ts, at, ending, false);
         let block = self.builder.finish(quality, last);
         if quality == Quality::Brotli(0) {
             self.shrinks = block.len() * 100 < raw_len * WORTH_IT_PERCENT;
         }
-        let written = told.and_then(|()| self.file.write_block(block));
-        // Only what reached the disk is sealed.
-        if written.is_ok()
-            && let Some(Err(e)) = self.seal.as_mut().map(|seal| seal.block(block))
-        {
-            self.report.trouble.get_or_insert_with(|| format!("the seal could not be written: {e}"));
-        }
+        let written = match try_it {
+            true => append(&mut self.file, self.seal.as_mut(), &[&before, block]),
+            false => Err(io::Error::other(self.report.trouble.clone().unwrap_or_default())),
+        };
         match written {
-            Ok(()) => {
+            Ok(sealed) => {
                 self.disk = Disk::Fine;
-                self.index.wrote(self.file.written(), self.builder.byte_off(), self.hurry);
+                self.wrote(sealed);
             }
             Err(e) => {
-                self.report.lost_bytes += output;
-                self.refused += output;
-                self.refusal = Some(e.to_string());
+                let block = block.to_vec();
+                self.refusal = Some(refusal(&e));
                 if try_it {
                     self.note_refusal(&e, now);
+                }
+                let kept = may_pass(&e).then(|| self.append_cut(&before, &block, output, last)).flatten();
+                let lost = output - kept.unwrap_or(0);
+                self.report.lost_bytes += lost;
+                if kept.is_none() {
+                    self.refused += lost;
+                    self.ending_refused |= self.ending.is_some();
                 }
             }
         }
     }
 
-    fn note_refusal(&mut self, e: &io::Error, now: WallTime) {
-        let may_pass = matches!(e.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
-        self.disk = if may_pass { Disk::Full(now + RETRY) } else { Disk::Broken };
-        self.note_trouble(e);
+    /// Takes note of blocks that reached the disk, with what became of their seal.
+    fn wrote(&mut self, sealed: io::Result<()>) {
+        self.refused = 0;
+        self.ending_refused = false;
+        self.index.wrote(self.file.written(), self.builder.byte_off(), self.hurry);
+        if let Err(e) = sealed {
+            self.note_trouble(format!("the seal could not be written: {e}"));
+        }
     }
 
-    /// Writes down what was lost, and the size that a reader could not know of. This has a block of
-    /// its own before the one in hand: a gap that is explained later, or never, is taken for
-    /// damage.
-    fn tell_loss(&mut self, now: WallTime, in_hand: u64) -> io::Result<()> {
-        if self.refused == 0 {
-            return Ok(());
+    /// Writes as much of a refused block as there is room for, and what is lost of it. Returns how
+    /// much of its output was kept, or `None` if nothing could be written.
+    fn append_cut(&mut self, before: &[u8], block: &[u8], output: u64, last: bool) -> Option<u64> {
+        // Until the end, some room is kept for it.
+        let kept_free = if self.closing { 0 } else { RESERVE };
+        let room = self.file.room().checked_sub(kept_free + before.len() + LOSS_ROOM)?;
+        let cut = CutBlock::new(block, room).filter(|_| room >= WORTH_CUTTING || self.closing);
+        if cut.is_none() && !self.closing {
+            return None;
         }
-        let ts = self.builder.first_ts().unwrap_or(now.as_nanos());
-        let mut builder = BlockBuilder::new(self.builder.byte_off().saturating_sub(in_hand));
+        let (cut, kept) = cut.map_or_else(Default::default, |cut| (cut.bytes, cut.output));
+        // How the program ended is the last record, so it is in the part that was cut off.
+        let ending = self.ending;
+        let behind = self.loss_block(output - kept, self.last_ts, self.builder.byte_off(), ending, last);
+        let sealed = append(&mut self.file, self.seal.as_mut(), &[before, &cut, &behind]).ok()?;
+        self.wrote(sealed);
+        Some(kept)
+    }
+
+    fn note_refusal(&mut self, e: &io::Error, now: WallTime) {
+        self.disk = if may_pass(e) { Disk::Full(now + RETRY) } else { Disk::Broken };
+        self.note_trouble(refusal(e));
+    }
+
+    /// Makes a block that tells what was lost before an offset of the output, and the size that a
+    /// reader could not know of, and how the program ended, if that is known. A gap that
+    /// is explained later, or never, is taken for damage. Empty if there is nothing to tell.
+    fn loss_block(&self, lost: u64, ts: u64, at: u64, ending: Option<Mark>, last: bool) -> Vec<u8> {
+        if lost == 0 && ending.is_none() && !last {
+            return Vec::new();
+        }
+        let mut builder = BlockBuilder::new(at);
         let size = self.size.or_default();
-        let marks = Mark::pieces(self.refused).map(|piece| Record::mark(ts, Mark::DiskLoss(piece)));
-        for record in marks.chain([Record::resize(ts, size.into())]) {
+        let marks = Mark::pieces(lost).map(|piece| Record::mark(ts, Mark::DiskLoss(piece)));
+        let ending = ending.map(|mark| Record::mark(ts, mark));
+        for record in marks.chain([Record::resize(ts, size.into())]).chain(ending) {
             // Some hundred small records at most: they fit.
             let _ = builder.push(record);
         }
-        let block = builder.finish(Quality::Stored, false);
-        self.file.write_block(block)?;
-        self.refused = 0;
-        if let Some(Err(e)) = self.seal.as_mut().map(|seal| seal.block(block)) {
-            self.report.trouble.get_or_insert_with(|| format!("the seal could not be written: {e}"));
-        }
-        Ok(())
+        builder.finish(Quality::Stored, last).to_vec()
     }
 
     pub(super) fn sync(&mut self) {
-        if let Err(e) = self.file.sync() {
+        let events = self.events.as_ref().map_or(Ok(()), DiskFile::sync);
+        if let Err(e) = self.file.sync().and(events) {
             // What a failed sync left behind is unknown, and asking again would say that all is
             // well.
             self.disk = Disk::Broken;
-            self.note_trouble(&e);
+            self.note_trouble(refusal(&e));
         }
     }
 
-    fn note_trouble(&mut self, e: &io::Error) {
-        self.report.trouble.get_or_insert_with(|| e.to_string());
-        let broken = matches!(self.disk, Disk::Broken);
-        self.log.note_recording(self.file.path(), broken, self.report.trouble.as_ref());
+    /// Takes note of what went wrong first, and reports it at once.
+    pub(super) fn note_trouble(&mut self, why: impl Into<String>) {
+        if self.report.trouble.is_none() {
+            self.report.trouble = Some(why.into());
+            self.log.note_recording(self.file.path(), false, self.report.trouble.as_ref());
+        }
     }
 }

@@ -1,9 +1,7 @@
 //! The native recorder: turns the log's events into records, and tells of the session in the
 //! sidecars. It sleeps until a block's worth is pending or its block is old enough.
 
-use std::fs::OpenOptions;
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::vec::Drain;
 
 use tapdeck_core::{Entry, Event, Exit, Lag, Offset, ReaderId, Stamp, Stream, WallTime, WinSize};
@@ -16,9 +14,10 @@ use super::live::Indexing;
 use super::scrub::Held;
 use super::seal::{SEALED_SIDECARS, Sealing};
 use super::sidecars::Sidecars;
-use super::snapshots::Snapshots;
+use super::snapshots::{Snapshots, end_line, open_lines};
 use super::{BLOCK_AGE, RecordOptions, RecorderTap, Report, events};
 use crate::clock::Clock;
+use crate::disk::DiskFile;
 use crate::inbox::Anchor;
 use crate::out_file::OutFile;
 use crate::shared::SharedLog;
@@ -50,7 +49,7 @@ pub(super) struct NativeTap {
     /// Output in the block in hand, and output that the disk refused since it last took something.
     in_block: u64,
     refused: u64,
-    events: Option<std::fs::File>,
+    events: Option<DiskFile>,
     /// Lines for the events' file that are written with the block in hand, and the time of the
     /// oldest.
     pending_events: Vec<u8>,
@@ -68,6 +67,9 @@ pub(super) struct NativeTap {
     hurry: bool,
     /// The session is over: whatever can still be written is tried at once.
     closing: bool,
+    /// How the program ended, and whether the block with that was refused.
+    ending: Option<Mark>,
+    ending_refused: bool,
     /// What is known of the recording so far.
     report: Report,
 }
@@ -115,6 +117,8 @@ impl NativeTap {
             index,
             hurry: false,
             closing: false,
+            ending: None,
+            ending_refused: false,
             report,
         }
     }
@@ -207,6 +211,7 @@ impl NativeTap {
                     Exit::Signal(signal) => Mark::Signal(signal.cast_unsigned()),
                 };
                 self.push(Record::mark(ts, mark));
+                self.ending = Some(mark);
                 self.meta.exit = Some(match exit {
                     Exit::Code(code) => meta::Exit::Code(code),
                     Exit::Signal(signal) => meta::Exit::Signal(signal),
@@ -244,7 +249,7 @@ impl NativeTap {
             (None, _) => None,
         };
         if let Err(trouble) = self.snapshots.commit(refusal) {
-            self.report.trouble.get_or_insert(trouble);
+            self.note_trouble(trouble);
         }
     }
 
@@ -256,12 +261,12 @@ impl NativeTap {
         if let Some(seal) = &self.seal
             && let Err(e) = seal.sign(self.file.path(), &mut self.meta, self.closing)
         {
-            self.report.trouble.get_or_insert_with(|| format!("the seal could not be written: {e}"));
+            self.note_trouble(format!("the seal could not be written: {e}"));
         }
         let written =
             self.meta.to_bytes().map_err(io::Error::other).and_then(|b| OutFile::replace(&path, &b));
         if let Err(e) = written {
-            self.report.trouble.get_or_insert_with(|| format!("{}: {e}", path.display()));
+            self.note_trouble(format!("{}: {e}", path.display()));
         }
     }
 
@@ -276,7 +281,7 @@ impl NativeTap {
         for suffix in suffixes {
             if let Err(e) = self.sidecars.publish(suffix) {
                 let path = sidecar(self.file.path(), suffix);
-                self.report.trouble.get_or_insert_with(|| format!("{}: {e}", path.display()));
+                self.note_trouble(format!("{}: {e}", path.display()));
             }
         }
     }
@@ -293,14 +298,12 @@ impl NativeTap {
             return;
         }
         if self.events.is_none() {
-            let path = self.sidecars.path("events.jsonl");
-            let mut options = OpenOptions::new();
-            options.append(true).create(true).mode(0o600).custom_flags(libc::O_NOFOLLOW);
-            self.events = options.open(path).ok();
+            let opened = open_lines(&self.sidecars.path("events.jsonl"));
+            self.events = opened.and_then(|mut file| end_line(&mut file).map(|()| file)).ok();
         }
         let written = self.events.as_mut().map(|f| f.write_all(&lines));
         if !matches!(written, Some(Ok(()))) {
-            self.report.trouble.get_or_insert_with(|| "the events' file could not be written".into());
+            self.note_trouble("the events' file could not be written");
         }
     }
 }
@@ -325,7 +328,7 @@ impl Tap for NativeTap {
         }
         self.report.lost_bytes += lost;
         self.report.output_bytes += lost;
-        self.report.trouble.get_or_insert_with(|| "the disk was too slow".into());
+        self.note_trouble("the disk was too slow");
         for piece in Mark::pieces(lost) {
             self.push(Record::mark(now.wall.as_nanos(), Mark::OutputLag(piece)));
         }
@@ -360,10 +363,6 @@ impl Tap for NativeTap {
     fn closed(&mut self, now: Stamp) {
         self.release(now.wall, true);
         self.closing = true;
-        if matches!(self.disk, Disk::Full(_)) {
-            // There may be room for the end, and then for what was lost.
-            self.write_block(false);
-        }
         self.write_block(true);
         // It is described below, when everything about it is known.
         self.described = true;
