@@ -1,7 +1,7 @@
 //! A connection of any kind.
 
 use std::io::{self, Read, Write};
-use std::net::{Shutdown, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 
@@ -52,6 +52,14 @@ impl Conn {
             Conn::Tcp(_) => None,
             #[cfg(feature = "net")]
             Conn::Sealed(_) | Conn::Flow(_) | Conn::Bridge(_) => None,
+        }
+    }
+
+    /// The address of the other side of a TCP stream.
+    pub(crate) fn peer(&self) -> Option<SocketAddr> {
+        match self {
+            Conn::Tcp(s) => s.peer_addr().ok(),
+            _ => None,
         }
     }
 
@@ -119,6 +127,16 @@ impl Conn {
             #[cfg(feature = "net")]
             Conn::Flow(f) => f.tend(),
             _ => Ok(()),
+        }
+    }
+
+    /// What the connection can carry of a token.
+    #[cfg(feature = "net")]
+    pub(crate) fn carries(&self) -> crate::net::proof::Carries {
+        match self {
+            Conn::Sealed(s) => s.carries(),
+            Conn::Flow(f) => f.carries(),
+            Conn::Unix(_) | Conn::Tcp(_) | Conn::Bridge(_) => crate::net::proof::Carries::Token,
         }
     }
 

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use tapdeck_core::Offset;
 use tapdeck_proto::bus;
-use tapdeck_tape::export::{cell_char, leads_to_the_web, pieces, row_flags};
+use tapdeck_tape::export::{cell_char, pieces, row_flags};
 use tapdeck_term::{
     Attrs, Colour, CursorShape, Generation, Line, MouseTracking, Palette, Rgb, Run, Size, Style, Term, Theme,
     Underline,
@@ -263,7 +263,7 @@ fn look(term: &Term, palette: &Palette, style: &Style) -> bus::PaintStyle {
     let plain = plain_colours(term, palette);
     let underlined = style.underline != Underline::None;
     let coloured = underlined && style.underline_colour != Colour::Default;
-    let link = term.link(style.link).filter(|link| leads_to_the_web(&link.uri));
+    let link = term.link(style.link);
     bus::PaintStyle {
         f: (fg != plain.0).then(|| hex(fg)),
         b: (bg != plain.1).then(|| hex(bg)),

@@ -1,13 +1,13 @@
 //! Tokens of a server: the credentials of clients that come over the network.
 //!
-//! The file keeps the digest of a token, never the token. A token is 256 bits of randomness, so a
-//! plain digest is as good as a slow one: there is nothing to guess. The file is read anew whenever
-//! it has changed, so a revoked token is worth nothing from then on.
+//! The file keeps the digest and the public key of a token, never the token. A token is 256 bits of
+//! randomness, so a plain digest is as good as a slow one: there is nothing to guess. The file is
+//! read anew whenever it has changed, so a revoked token is worth nothing from then on.
 
 use std::fmt;
 use std::fs::{self, File};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::{Mutex, PoisonError};
@@ -16,10 +16,12 @@ use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tapdeck_core::{Authority, Right, Role, WallTime};
+use tapdeck_host::OutFile;
 use tapdeck_host::registry::{new_token, private_folder};
 use tapdeck_tape::nanos;
 
 use crate::live::same;
+use crate::net::proof::{PREFIX, public_key};
 
 /// The longest file that is read.
 const FILE_LIMIT: u64 = 4 << 20;
@@ -81,6 +83,9 @@ pub struct Token {
     /// The digest of the secret, in hexadecimal.
     #[serde(rename = "sha256")]
     digest: String,
+    /// The public key of the secret, in hexadecimal. Tokens of older versions have none.
+    #[serde(rename = "ed25519", default, skip_serializing_if = "Option::is_none")]
+    key: Option<String>,
     /// When it was made.
     #[serde(rename = "created_ns", with = "nanos")]
     pub created: WallTime,
@@ -181,6 +186,12 @@ impl Tokens {
         found.filter(|token| !token.has_expired(now))
     }
 
+    /// Returns the token with this public key, unless it has expired.
+    pub(crate) fn with_key(&self, key: &str, now: WallTime) -> Option<Token> {
+        let mut all = self.all().ok()?.into_iter();
+        all.find(|token| token.key.as_deref() == Some(key)).filter(|token| !token.has_expired(now))
+    }
+
     /// Returns whether a token is still in the file, unchanged and not expired.
     pub(crate) fn is_good(&self, token: &Token, now: WallTime) -> bool {
         !token.has_expired(now) && self.all().is_ok_and(|all| all.contains(token))
@@ -194,7 +205,7 @@ impl Tokens {
         created: WallTime,
         expires: Option<WallTime>,
     ) -> io::Result<(Token, String)> {
-        let secret = format!("{}{}", new_token()?, new_token()?);
+        let secret = format!("{PREFIX}{}{}", new_token()?, new_token()?);
         let token = self.change(|all| {
             let name = match name {
                 Some(name) if all.iter().any(|t| t.name == name) => {
@@ -208,7 +219,8 @@ impl Tokens {
                     format!("token-{}", numbers.find(free).unwrap_or_default())
                 }
             };
-            let token = Token { name, scopes, digest: digest(&secret), created, expires };
+            let token =
+                Token { name, scopes, digest: digest(&secret), key: public_key(&secret), created, expires };
             all.push(token.clone());
             Ok(token)
         })?;
@@ -232,16 +244,9 @@ impl Tokens {
         flock(&lock, FlockOperation::LockExclusive)?;
         let mut all = self.all()?;
         let result = change(&mut all)?;
-        let new = self.path.with_extension("new");
-        // A left-over of an interrupted change; most often there is none.
-        let _ = fs::remove_file(&new);
-        let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
         let mut text = serde_json::to_string_pretty(&TokenFile { version: VERSION, tokens: all })?;
         text.push('\n');
-        file.write_all(text.as_bytes())?;
-        file.sync_all()?;
-        fs::rename(&new, &self.path)?;
-        lock.sync_all()?;
+        OutFile::replace(&self.path, text.as_bytes())?;
         Ok(result)
     }
 }

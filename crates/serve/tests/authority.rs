@@ -839,6 +839,7 @@ impl russh::client::Handler for AnyHost {
 async fn granted_by_ssh(options: &str) -> Option<Authority> {
     use russh::keys::{Algorithm, PrivateKey, PrivateKeyWithHashAlg, key::safe_rng};
     use std::sync::{Arc, Mutex};
+    use tapdeck_serve::admission::{Admission, Limits};
     use tapdeck_serve::ssh_door::{Denied, Request, SshDoor, host_key, listen};
 
     let folder = private_folder();
@@ -858,7 +859,8 @@ async fn granted_by_ssh(options: &str) -> Option<Authority> {
         },
     );
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-    let address = listen(door, listener).expect("it listens");
+    let admission = Admission::new(Limits::default());
+    let address = listen(door, listener, admission).expect("it listens");
     let mut client = russh::client::connect(Arc::default(), address, AnyHost).await.expect("connected");
     let key = PrivateKeyWithHashAlg::new(Arc::new(key), None);
     if !client.authenticate_publickey("work", key).await.expect("an answer").success() {

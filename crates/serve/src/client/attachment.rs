@@ -10,7 +10,7 @@ use tapdeck_core::WinSize;
 use tapdeck_proto::attach::{Asked, Join, Opened, Said};
 use tapdeck_proto::tty::{Control, Tty};
 
-use super::{CONNECT, ClientError, connect, handshake};
+use super::{CONNECT, ClientError, connect, credentials, handshake};
 use crate::conn::Conn;
 use crate::door::Address;
 use crate::live::Queue;
@@ -123,9 +123,11 @@ impl Attachment {
 
     /// The same over a connection that is there already, to a session or to a server that knows it.
     pub fn over(mut conn: Conn, attach: &Attach<'_>) -> Result<(Self, Opened), ClientError> {
+        let (token, proof) = credentials(&conn, attach.token)?;
         let request = Join {
             backend: Some("attach".to_owned()),
-            token: attach.token.map(str::to_owned),
+            token,
+            proof,
             name: Some(attach.name.to_owned()),
             session: attach.session.map(str::to_owned),
             read_only: attach.read_only,

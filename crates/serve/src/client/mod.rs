@@ -9,6 +9,7 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Serialize;
 use tapdeck_core::Exit;
+use tapdeck_host::backend::NewHost;
 use tapdeck_host::{Clock, signals};
 use tapdeck_proto::tty::Control;
 
@@ -47,6 +48,9 @@ pub enum ClientError {
     /// The session refused.
     #[error("refused: {0}")]
     Denied(String),
+    /// The server's host shows its key for the first time, and no user has confirmed it.
+    #[error("{} is not known yet; its fingerprint is {}", .0.name, .0.fingerprint)]
+    NewHost(NewHost),
     /// The server refused to open a session.
     #[error("refused: {message} ({error})")]
     Refused {
@@ -72,6 +76,15 @@ pub enum ClientError {
     /// The connection failed.
     #[error("the connection failed: {0}")]
     Io(#[from] io::Error),
+}
+
+#[cfg(feature = "net")]
+use crate::net::proof::credentials;
+
+/// Returns the token and the proof to put into a negotiation. Only networks have proofs.
+#[cfg(not(feature = "net"))]
+fn credentials(_: &Conn, token: Option<&str>) -> Result<(Option<String>, Option<String>), ClientError> {
+    Ok((token.map(str::to_owned), None))
 }
 
 /// Sends a negotiation and waits for the answer. Returns the first message, which should be

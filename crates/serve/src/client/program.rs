@@ -11,7 +11,7 @@ use tapdeck_host::backend::{Backend, EndOfInput, Got, StopSignal, Watch};
 use tapdeck_host::signals;
 use tapdeck_proto::tty::{ClientControl, Control, ServerControl};
 
-use super::{ClientError, handshake};
+use super::{ClientError, credentials, handshake};
 use crate::conn::Conn;
 use crate::live::Queue;
 use crate::wire::{self, ChunkKind, Decoder, Negotiation, Piece};
@@ -55,7 +55,9 @@ impl RemoteProgram {
     /// # Errors
     /// When the server refuses, or does not answer in time.
     pub fn open(mut conn: Conn, negotiation: &Negotiation) -> Result<(Self, String), ClientError> {
-        let (opened, rest) = handshake(&mut conn, negotiation, OPEN)?;
+        let (token, proof) = credentials(&conn, negotiation.token.as_deref())?;
+        let request = Negotiation { token, proof, ..negotiation.clone() };
+        let (opened, rest) = handshake(&mut conn, &request, OPEN)?;
         let session = match opened.read() {
             Some(ServerControl::Opened { session }) => session,
             _ => String::new(),

@@ -13,7 +13,7 @@ use tapdeck_proto::tty::{Control, RefusalCode};
 
 use super::client::{Client, Kind, Missed, WireState};
 use super::hub::Hub;
-use super::session::LiveSession;
+use super::session::{LiveSession, recording_notice};
 use super::turns::state_of;
 use crate::wire::{self, Chunk, ChunkKind, win_size};
 
@@ -58,8 +58,7 @@ impl Hub {
             Join::parse(request).map_err(|e| Refusal(RefusalCode::MalformedNegotiation, e.to_string()))?;
         let asked = if join.read_only { Role::Observer } else { Role::Human };
         client.authority = client
-            .grants
-            .authority(asked, join.token.as_deref())
+            .show(asked, join.token.as_deref())
             .map_err(|why| Refusal(RefusalCode::Forbidden, why.to_owned()))?;
         match join.backend.as_deref() {
             Some("attach") => {}
@@ -155,7 +154,10 @@ impl LiveSession {
             client.conn.control(&Said::Rows { rows: rows.to_vec() });
         }
         send_dump(client, dump);
-        if let Some(exit) = self.exit {
+        for notice in self.log.failed_recordings(0).iter().filter_map(recording_notice) {
+            client.conn.control(&notice);
+        }
+        if let Some(exit) = self.exit.filter(|_| self.settled) {
             self.say_over(client, exit);
         }
     }

@@ -148,6 +148,8 @@ pub(crate) struct Client {
     pub(crate) kind: Kind,
     /// It has shown that it may be here.
     pub(crate) known: bool,
+    /// It has just shown a token that is wrong.
+    pub(crate) guessed: bool,
     pub(crate) party: Option<PartyId>,
     pub(crate) name: String,
     pub(crate) authority: Authority,
@@ -159,11 +161,19 @@ impl Client {
             conn: Connection::new(socket, now),
             kind: Kind::Unknown,
             known: !grants.is_required(),
+            guessed: false,
             grants,
             party: None,
             name: String::new(),
             authority: Authority::of(Role::Observer),
         }
+    }
+
+    /// Makes the client's authority from the role that it asks for and the token that it shows.
+    pub(crate) fn show(&mut self, asked: Role, token: Option<&str>) -> Result<Authority, &'static str> {
+        let authority = self.grants.authority(asked, token);
+        self.guessed |= authority.is_err() && token.is_some();
+        authority
     }
 
     /// Whether the client only waits, and does not look at the session.

@@ -27,6 +27,8 @@ pub(crate) struct Connection {
     pub(crate) came: Time,
     /// When the client last took something, while something waits.
     took: Time,
+    /// Nothing is sent before this time.
+    pub(crate) held_until: Option<Time>,
     /// To be closed once everything has been sent.
     pub(crate) closing: bool,
     /// Gone.
@@ -41,6 +43,7 @@ impl Connection {
             queue: Queue::default(),
             came: now,
             took: now,
+            held_until: None,
             closing: false,
             gone: false,
         }
@@ -90,6 +93,10 @@ impl Connection {
 
     /// Sends what the client takes without waiting.
     pub(crate) fn flush(&mut self, now: Time) {
+        if self.held_until.is_some_and(|until| now < until) {
+            return;
+        }
+        self.held_until = None;
         let before = self.queue.len();
         if before > 0 && self.queue.flush(&mut self.socket).is_err() {
             self.gone = true;

@@ -2,6 +2,7 @@
 
 use tapdeck_core::Right;
 use tapdeck_proto::bus::{Denied, Hello, MAX_AGREED, Welcome};
+use tapdeck_term::is_unsafe;
 
 use super::auth::{role_of, role_on_bus};
 use super::client::Client;
@@ -13,8 +14,7 @@ const NAME: usize = 64;
 impl LiveSession {
     /// Answers `HELLO`. A refusal ends the connection.
     pub(super) fn hello(&mut self, client: &mut Client, asked: &Hello) -> Result<Welcome, Denied> {
-        let authority =
-            client.grants.authority(role_of(asked.role), asked.token.as_deref()).map_err(Denied::because)?;
+        let authority = client.show(role_of(asked.role), asked.token.as_deref()).map_err(Denied::because)?;
         if let (Some(max), Some(bus)) = (asked.max_frame, client.bus()) {
             bus.max_frame = usize::try_from(max).unwrap_or(MAX_AGREED).clamp(1024, MAX_AGREED);
         }
@@ -34,7 +34,7 @@ impl LiveSession {
 
     /// Registers a client with the session, under a name that no other client has.
     pub(super) fn join(&mut self, client: &mut Client, name: &str) {
-        let name: String = name.chars().filter(|c| !c.is_control()).take(NAME).collect();
+        let name: String = name.chars().filter(|c| !is_unsafe(*c)).take(NAME).collect();
         match self.access.driver().join_named(&name, client.authority.role()) {
             Ok((party, name)) => (client.party, client.name) = (Some(party), name.to_string()),
             Err(_) => client.name = name,

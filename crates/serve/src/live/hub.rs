@@ -1,6 +1,7 @@
 //! The thread that serves a session's clients.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -14,12 +15,11 @@ use super::LiveOptions;
 use super::access::Access;
 use super::auth::{Grants, role_on_bus};
 use super::client::{BusState, Client, Kind};
-use super::session::LiveSession;
+use super::session::{LiveSession, recording_event, recording_notice};
 use super::turns::Turns;
+use crate::admission::{Limits, Policy, Source};
 use crate::door::Door;
 
-/// Clients at once.
-const CLIENTS: usize = 512;
 /// How much is read from the log at a time.
 const PIECE: usize = 256 * 1024;
 /// How much output may be pending before the model is brought up to date, while no client follows.
@@ -35,12 +35,14 @@ const SHORT_TURN: Duration = Duration::from_millis(1);
 const LONG_TURN: Duration = Duration::from_millis(4);
 /// The length of a rest, as a multiple of the turn before it.
 const REST: u32 = 3;
-/// How long a client may take to introduce itself.
-pub(super) const HELLO: Duration = Duration::from_secs(10);
+/// How long no connection is accepted after one could not be, for lack of descriptors most likely.
+const BREATH: Duration = Duration::from_millis(50);
 /// How long the last screen of a program stays at most after a client was told that it has ended.
 const TOLD: Duration = Duration::from_secs(600);
 /// How long clients have at the end to take the last of it.
 const FAREWELL: Duration = Duration::from_secs(2);
+/// How long the end of a program is kept from clients while its recordings are finished.
+const SETTLE: Duration = Duration::from_secs(2);
 /// How often input that found no room is offered again.
 const RETRY: Duration = Duration::from_millis(5);
 
@@ -48,7 +50,9 @@ const RETRY: Duration = Duration::from_millis(5);
 pub(super) struct Hub {
     pub(super) session: LiveSession,
     pub(super) clients: BTreeMap<u64, Client>,
-    next_number: u64,
+    pub(super) policy: Policy,
+    /// When connections are accepted again.
+    accepts_at: Time,
     doors: Vec<(Door, Arc<Grants>)>,
     reader: ReaderId,
     bell: Bell,
@@ -65,6 +69,7 @@ const BROKE_DOWN: i32 = 4;
 impl Hub {
     pub(super) fn new(session: Session, options: LiveOptions, bell: Bell, stop: Arc<AtomicBool>) -> Self {
         let reader = session.log.reader_from_start(ReaderKind::Lossy);
+        session.log.watch_recordings(&bell);
         let (mut ring, mut follow) = (1, None);
         if let Some(turns) = options.turns {
             session.glass.detect(turns.rules, turns.limits);
@@ -84,6 +89,9 @@ impl Hub {
             suspended: false,
             waiting: false,
             exit: None,
+            exit_at: Time::ZERO,
+            settled: false,
+            failures_told: 0,
             lost: false,
             looked: false,
             told_at: None,
@@ -95,7 +103,8 @@ impl Hub {
         Self {
             session,
             clients: BTreeMap::new(),
-            next_number: 0,
+            policy: Policy::new(Limits::small()),
+            accepts_at: Time::ZERO,
             doors: options.doors.into_iter().map(|(door, grants)| (door, Arc::new(grants))).collect(),
             reader,
             bell,
@@ -140,6 +149,7 @@ impl Hub {
             if !resting {
                 self.pump(now);
             }
+            self.follow_recordings(now);
             let asked = !ready.readable.is_empty();
             for door in ready.doors {
                 self.accept(door, now);
@@ -176,6 +186,22 @@ impl Hub {
         if self.session.exit.is_none() && self.session.log.is_closed() {
             self.session.lost = true;
             self.session.exit = Some(Exit::Code(BROKE_DOWN));
+            self.session.exit_at = now;
+        }
+    }
+
+    /// Tells clients of recordings that have failed, and of the program's end once its recordings
+    /// have ended, too: what is told of them is then final.
+    fn follow_recordings(&mut self, now: Time) {
+        for failed in self.session.log.failed_recordings(self.session.failures_told) {
+            self.session.failures_told += 1;
+            self.announce(recording_event(&failed));
+            if let Some(notice) = recording_notice(&failed) {
+                self.tell_attached(&notice);
+            }
+        }
+        let LiveSession { exit, exit_at, settled, log, .. } = &self.session;
+        if exit.is_some() && !settled && (!log.is_recording() || now >= *exit_at + SETTLE) {
             self.say_goodbye();
         }
     }
@@ -188,6 +214,9 @@ impl Hub {
     fn wait(&mut self, now: Time, farewell: Option<Time>, resting: bool) -> Ready {
         let mut deadline = Deadline(farewell);
         self.arm_log(now, resting, &mut deadline);
+        if self.session.exit.is_some() && !self.session.settled {
+            deadline.sooner(self.session.exit_at + SETTLE);
+        }
         // A rest is short, and nothing that is due is late for it.
         if !resting {
             if let Some(at) = self.session.access.look_at() {
@@ -197,7 +226,11 @@ impl Hub {
                 self.add_deadlines(client, now, &mut deadline);
             }
         }
-        self.wait_at_all(deadline.timeout(now), resting)
+        let opens_at = self.opens_at(now);
+        if let Some(at) = opens_at.filter(|at| *at > now) {
+            deadline.sooner(at);
+        }
+        self.wait_at_all(deadline.timeout(now), resting, opens_at.is_some_and(|at| at <= now))
     }
 
     /// Has the log ring the bell when there is enough to read. In a flood the log is read now and
@@ -232,9 +265,9 @@ impl Hub {
     /// Adds the times at which a client must be served.
     fn add_deadlines(&self, client: &Client, now: Time, deadline: &mut Deadline) {
         if client.is_silent() {
-            deadline.sooner(client.conn.came + HELLO);
+            deadline.sooner(client.conn.came + self.policy.limits().grace);
         }
-        if let Some(at) = client.conn.stuck() {
+        for at in [client.conn.stuck(), client.conn.held_until].into_iter().flatten() {
             deadline.sooner(at);
         }
         match &client.kind {
@@ -260,10 +293,9 @@ impl Hub {
     }
 
     /// Waits at the bell, the doors and the clients.
-    fn wait_at_all(&self, timeout: Option<Timespec>, resting: bool) -> Ready {
+    fn wait_at_all(&self, timeout: Option<Timespec>, resting: bool, open: bool) -> Ready {
         let mut fds = vec![PollFd::from_borrowed_fd(self.bell.fd(), PollFlags::IN)];
-        let room = self.clients.len() < CLIENTS;
-        if room {
+        if open {
             fds.extend(self.doors.iter().map(|(d, _)| PollFd::from_borrowed_fd(d.fd(), PollFlags::IN)));
         }
         let doors = fds.len() - 1;
@@ -272,7 +304,8 @@ impl Hub {
             let held = matches!(&client.kind, Kind::Wire(w) if w.held.is_some());
             flags.set(PollFlags::IN, !held && !client.conn.closing);
             let rests = resting && client.follows();
-            flags.set(PollFlags::OUT, !client.conn.queue.is_empty() && !rests);
+            let sends = !client.conn.queue.is_empty() && client.conn.held_until.is_none();
+            flags.set(PollFlags::OUT, sends && !rests);
             fds.push(PollFd::new(&client.conn.socket, flags));
         }
         if poll(&mut fds, timeout.as_ref()).is_err() {
@@ -293,19 +326,59 @@ impl Hub {
     }
 
     fn accept(&mut self, door: usize, now: Time) {
-        let (door, grants) = &self.doors[door];
-        while self.clients.len() < CLIENTS {
+        while self.opens_at(now).is_some_and(|at| at <= now) {
+            let (door, grants) = &self.doors[door];
             match door.accept() {
                 // The peer is a process of another user; it sees a closed connection.
                 Ok(None) => {}
                 Ok(Some(conn)) => {
-                    if conn.set_nonblocking(true).is_ok() {
-                        self.clients.insert(self.next_number, Client::new(conn, Arc::clone(grants), now));
-                        self.next_number += 1;
+                    let Ok(entered) = self.policy.enter(Source::of(conn.peer()), false, now) else {
+                        continue;
+                    };
+                    let client = Client::new(conn, Arc::clone(grants), now);
+                    if client.conn.socket.set_nonblocking(true).is_ok() {
+                        self.clients.insert(entered.ticket, client);
+                    } else {
+                        self.policy.leave(entered.ticket, now);
                     }
+                    self.send_away(entered.evicted);
                 }
-                Err(_) => break,
+                Err(e) if matches!(e.kind(), ErrorKind::ConnectionAborted | ErrorKind::Interrupted) => {}
+                Err(e) if e.kind() == ErrorKind::WouldBlock => break,
+                Err(_) => {
+                    let evicted = self.policy.evict(now);
+                    self.send_away(evicted);
+                    self.accepts_at = now + BREATH;
+                    break;
+                }
             }
+        }
+    }
+
+    /// Returns when the next connection may be accepted; `None` while no further client can be let
+    /// in.
+    fn opens_at(&self, now: Time) -> Option<Time> {
+        let wait = self.policy.wait(now).unwrap_or_default();
+        (!self.policy.is_full()).then(|| self.accepts_at.max(now + wait))
+    }
+
+    /// Disconnects a client that has to make room for another.
+    fn send_away(&mut self, evicted: Option<u64>) {
+        if let Some(client) = evicted.and_then(|number| self.clients.get_mut(&number)) {
+            client.conn.gone = true;
+        }
+    }
+
+    /// Lets in a client that has said who it is, and delays the refusal of one that guesses.
+    fn judge(&mut self, number: u64, now: Time) {
+        let Some(client) = self.clients.get_mut(&number) else { return };
+        if std::mem::take(&mut client.guessed) {
+            let failure = self.policy.fail(number, now);
+            client.conn.held_until = Some(now + failure.delay);
+            client.conn.closing |= failure.is_last;
+        }
+        if !client.is_silent() && self.policy.admit(number).is_err() {
+            client.conn.gone = true;
         }
     }
 
@@ -326,6 +399,7 @@ impl Hub {
             Kind::Wire(_) => self.serve_wire(number, now),
             _ => self.serve_bus(number, now),
         }
+        self.judge(number, now);
     }
 
     /// Returns the clients as `INFO` lists them.

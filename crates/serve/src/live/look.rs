@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use tapdeck_core::{Event, Offset, ReaderKind, Seq, Time};
-use tapdeck_host::{Picture, RecordingStatus};
+use tapdeck_host::Picture;
 use tapdeck_proto::bus::{self, Frames, InfoWanted, Screen, Snap, Subscribed};
 use tapdeck_term::Line;
 
 use super::bus::Answer;
 use super::client::{BEHIND, Client, Missed, Sub};
 use super::frame;
-use super::session::{LiveSession, exit_of};
+use super::session::{LiveSession, recording_event, recording_state};
 use super::turns::state_of;
 
 /// Frames a second, unless a client asks for less or more.
@@ -57,6 +57,7 @@ impl LiveSession {
         // Before the model is held: the driver, which answers this, may be waiting for the model.
         let driver = self.access.holder().or_else(|| self.holder_name());
         let (state, ring_from, recording) = (self.state(), self.log.oldest(), self.log.recording());
+        let exit = self.exit.map(|exit| self.exit_told(exit));
         let look = self.access.look();
         let term = look.term();
         let detector = look.detector();
@@ -65,7 +66,7 @@ impl LiveSession {
             status: bus::Status {
                 state,
                 done: self.exit.is_some(),
-                exit: self.exit.map(exit_of),
+                exit,
                 pid: self.pid,
                 driver,
                 waiting: self.waiting,
@@ -120,7 +121,10 @@ impl LiveSession {
                 restless: false,
             }));
         }
-        if let Some(exit) = self.exit {
+        for failed in self.log.failed_recordings(0) {
+            client.conn.send(super::pass::encode_event(recording_event(&failed)));
+        }
+        if let Some(exit) = self.exit.filter(|_| self.settled) {
             self.say_over(client, exit);
         }
         Answer::Later
@@ -221,12 +225,4 @@ fn leave_out(screen: &mut Screen, numbers: &[u64], excess: usize) {
 /// Serialises a message. These types have no maps with other keys than texts, so it cannot fail.
 fn encode(message: &impl serde::Serialize) -> String {
     serde_json::to_string(message).unwrap_or_default()
-}
-
-fn recording_state(recording: &RecordingStatus) -> bus::RecordingState {
-    match (recording.ended, &recording.error) {
-        (false, _) => bus::RecordingState::Running,
-        (true, None) => bus::RecordingState::Finished,
-        (true, Some(_)) => bus::RecordingState::Failed,
-    }
 }

@@ -42,7 +42,7 @@ impl Hub {
             Event::Resumed => session.suspended = false,
             Event::Exit(exit) => {
                 session.exit = Some(*exit);
-                self.say_goodbye();
+                session.exit_at = now;
             }
             _ => {}
         }

@@ -7,9 +7,9 @@ use tapdeck_proto::attach;
 use tapdeck_proto::bus::{self, Frame, Frames, Push};
 
 use super::client::{BusState, Client, Kind};
-use super::hub::{HELLO, Hub};
+use super::hub::Hub;
 use super::pass::{encode, encode_event};
-use super::session::{LiveSession, exit_of};
+use super::session::LiveSession;
 use super::{attach as attached, frame};
 use crate::paint::{self, Drawn};
 
@@ -34,9 +34,10 @@ impl Hub {
 
     pub(super) fn flush(&mut self, now: Time) {
         let driver = self.session.access.driver();
-        self.clients.retain(|_, client| {
+        let policy = &mut self.policy;
+        self.clients.retain(|number, client| {
             client.conn.flush(now);
-            let late = client.is_silent() && now > client.conn.came + HELLO;
+            let late = client.is_silent() && now > client.conn.came + policy.limits().grace;
             let stuck = client.conn.stuck().is_some_and(|at| now > at);
             let gone = client.conn.gone || late || stuck;
             if gone {
@@ -45,6 +46,7 @@ impl Hub {
                     driver.leave(party);
                 }
                 client.conn.shutdown();
+                policy.leave(*number, now);
             }
             !gone
         });
@@ -53,6 +55,7 @@ impl Hub {
     /// Tells every client that follows how the program ended, once.
     pub(super) fn say_goodbye(&mut self) {
         let Some(exit) = self.session.exit else { return };
+        self.session.settled = true;
         for client in self.clients.values_mut().filter(|c| !c.conn.closing && c.follows()) {
             self.session.say_over(client, exit);
         }
@@ -117,7 +120,7 @@ impl LiveSession {
                 }
                 if client.subscribes() {
                     self.send_frame(client, now);
-                    client.conn.send(encode_event(bus::Event::Closed { exit: exit_of(exit) }));
+                    client.conn.send(encode_event(bus::Event::Closed { exit: self.exit_told(exit) }));
                 }
                 // The subscription is over; the connection stays for questions.
                 if let Some(bus) = client.bus() {
@@ -128,7 +131,7 @@ impl LiveSession {
                 if w.missed.is_some() {
                     attached::resend_screen(self, client);
                 }
-                client.conn.control(&attach::Said::Exit(exit_of(exit)));
+                client.conn.control(&attach::Said::Exit(self.exit_told(exit)));
                 client.conn.closing = true;
             }
             Kind::Unknown => {}

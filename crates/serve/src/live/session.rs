@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use tapdeck_core::{Exit, Offset, Time, WinSize};
-use tapdeck_host::{Clock, SharedLog, signals};
-use tapdeck_proto::bus;
+use tapdeck_host::{Clock, RecordingStatus, SharedLog, signals};
+use tapdeck_proto::{attach, bus};
 
 use super::Admin;
 use super::access::Access;
@@ -29,6 +29,12 @@ pub(super) struct LiveSession {
     pub(super) suspended: bool,
     pub(super) waiting: bool,
     pub(super) exit: Option<Exit>,
+    /// When that was seen.
+    pub(super) exit_at: Time,
+    /// Clients were told: its recordings have ended, too, or take too long.
+    pub(super) settled: bool,
+    /// How many failed recordings clients have been told of.
+    pub(super) failures_told: usize,
     /// It is not known how the program ended.
     pub(super) lost: bool,
     /// A client has seen how the program ended.
@@ -67,19 +73,49 @@ impl LiveSession {
         }
     }
 
+    /// Returns how the program ended, with what went wrong with its recording.
+    pub(super) fn exit_told(&self, exit: Exit) -> bus::Exit {
+        let recording_error = self.log.recording().and_then(|recording| recording.error);
+        bus::Exit { recording_error, ..exit_of(exit) }
+    }
+
     /// Returns the holder's name for a message.
     pub(super) fn holder_name(&self) -> Option<String> {
         self.holder.as_deref().map(str::to_owned)
     }
 }
 
+/// How a recording is doing, as data.
+pub(super) fn recording_state(recording: &RecordingStatus) -> bus::RecordingState {
+    match (recording.ended, &recording.error) {
+        (_, Some(_)) => bus::RecordingState::Failed,
+        (false, None) => bus::RecordingState::Running,
+        (true, None) => bus::RecordingState::Finished,
+    }
+}
+
+/// How a recording is doing, as an event.
+pub(super) fn recording_event(recording: &RecordingStatus) -> bus::Event {
+    bus::Event::Recording {
+        path: recording.path.to_string_lossy().into_owned(),
+        state: recording_state(recording),
+        error: recording.error.clone(),
+    }
+}
+
+/// A failed recording, as a message to an attached client.
+pub(super) fn recording_notice(recording: &RecordingStatus) -> Option<attach::Said> {
+    let path = recording.path.to_string_lossy().into_owned();
+    recording.error.clone().map(|error| attach::Said::Recording { path, error })
+}
+
 /// How a program ended, as data.
 pub(crate) fn exit_of(exit: Exit) -> bus::Exit {
     match exit {
-        Exit::Code(code) => bus::Exit { code, signal: None },
+        Exit::Code(code) => bus::Exit { code, signal: None, recording_error: None },
         Exit::Signal(signal) => {
             let name = signals::name(signal).map_or_else(|| signal.to_string(), str::to_owned);
-            bus::Exit { code: 128 + signal, signal: Some(name) }
+            bus::Exit { code: 128 + signal, signal: Some(name), recording_error: None }
         }
     }
 }

@@ -11,7 +11,7 @@ use tapdeck_proto::{attach, bus};
 
 use super::client::Kind;
 use super::hub::Hub;
-use super::session::LiveSession;
+use super::session::{LiveSession, recording_state};
 use crate::broker::Wrapper;
 
 /// Turns that are kept, unless told otherwise.
@@ -288,6 +288,7 @@ impl LiveSession {
     /// Answers `EXPLAIN`.
     pub(super) fn explain(&mut self) -> Result<bus::Explained, bus::Denied> {
         let now = self.clock.now().mono;
+        let recording = self.log.recording();
         let look = self.access.look();
         let Some(detector) = look.detector() else {
             return Err(bus::Denied::because("this session does not look for turns and states"));
@@ -300,6 +301,9 @@ impl LiveSession {
             turns: detector.turns(),
             title: look.term().title().to_owned(),
             since_ms: Time::from(now.since(detector.judgement().since.mono)).as_millis(),
+            recording: recording.as_ref().map(|r| r.path.to_string_lossy().into_owned()),
+            recording_state: recording.as_ref().map(recording_state),
+            recording_error: recording.and_then(|r| r.error),
         })
     }
 }

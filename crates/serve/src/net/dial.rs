@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use rustls::pki_types::ServerName;
+use tapdeck_host::backend::Prompter;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -19,7 +20,7 @@ use tokio_tungstenite::tungstenite;
 use tungstenite::client::IntoClientRequest;
 
 use super::endpoint::{Endpoint, Transport, authority};
-use super::identity::ALPN;
+use super::identity::{ALPN, PROVING};
 use super::messages::{self, Message};
 use super::trust::{Expected, Trust};
 use super::{Flow, Sealed, port_watch, quic, tls, wt};
@@ -33,29 +34,42 @@ const GOODBYE: Duration = Duration::from_millis(500);
 const GLANCE: Duration = Duration::from_millis(50);
 const PIECE: usize = 64 * 1024;
 
-/// A connection to a server.
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct Dialled {
-    /// The connection.
-    pub conn: Conn,
-    /// A note for the user, such as that the server's key is new.
-    pub note: Option<String>,
-}
-
-/// Connects to a server. `cancelled` is called now and then.
+/// Connects to a server. The prompter is asked about a host that shows its key for the first time.
+/// Until the answer, the server has seen no more of this client than the start of a handshake; then
+/// it is reached again, with no other key.
 pub fn dial(
     to: &Endpoint,
     trust: &Trust,
     token: Option<&str>,
-    mut cancelled: impl FnMut() -> bool,
-) -> Result<Dialled, ClientError> {
+    prompter: &mut dyn Prompter,
+) -> Result<Conn, ClientError> {
+    let new = match dial_known(to, trust, token, prompter) {
+        Err(ClientError::NewHost(new)) => new,
+        other => return other,
+    };
+    match prompter.is_trusted(&new)? {
+        Some(true) => {
+            let trust = trust.clone().fingerprint(new.fingerprint).accept_new(true);
+            dial_known(to, &trust, token, prompter)
+        }
+        Some(false) => Err(ClientError::Denied(format!("the key of {} was not confirmed", new.name))),
+        None => Err(ClientError::NewHost(new)),
+    }
+}
+
+/// Connects to a server that is trusted.
+fn dial_known(
+    to: &Endpoint,
+    trust: &Trust,
+    token: Option<&str>,
+    prompter: &mut dyn Prompter,
+) -> Result<Conn, ClientError> {
     let (transport, host, port) = match to {
-        Endpoint::Unix(path) => return Ok(Dialled { conn: Conn::unix(path)?, note: None }),
+        Endpoint::Unix(path) => return Conn::unix(path),
         Endpoint::Net { transport, host, port } => (*transport, host.clone(), *port),
     };
-    let place = authority(&host, port);
-    let expected = trust.expect(&place)?;
+    let name = host.clone();
+    let expected = trust.expect(&name)?;
     let (ours, theirs) = UnixStream::pair()?;
     theirs.set_nonblocking(true)?;
     let (tell, told) = channel();
@@ -75,19 +89,21 @@ pub fn dial(
     let reached = loop {
         match told.recv_timeout(GLANCE) {
             Ok(reached) => break reached,
-            Err(RecvTimeoutError::Timeout) if cancelled() => {
+            Err(RecvTimeoutError::Timeout) if prompter.cancelled().is_some() => {
                 return Err(ClientError::Io(io::ErrorKind::Interrupted.into()));
             }
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return Err(ClientError::Ended),
         }
     };
-    let own = reached.map_err(|e| match trust.complaint(&place, &expected) {
-        Some(complaint) => ClientError::Denied(complaint),
+    let own = reached.map_err(|e| match trust.complaint(&name, &expected) {
+        Some(complaint) => complaint,
         None => not_reached(to, &e),
     })?;
-    let note = trust.remember(&place, &expected)?;
-    Ok(Dialled { conn: own.unwrap_or(Conn::Bridge(bridge)), note })
+    if let Some(note) = trust.remember(&name, &expected)? {
+        prompter.note(&note);
+    }
+    Ok(own.unwrap_or(Conn::Bridge(bridge)))
 }
 
 /// Why a server could not be reached.
@@ -250,7 +266,7 @@ async fn reach(way: &Way) -> io::Result<Reached> {
 async fn reach_one(way: &Way, address: SocketAddr, within: Duration) -> io::Result<Reached> {
     let stream = match way.transport {
         Transport::Tls => {
-            let (tcp, tls) = over_tls(way, address, &[ALPN]).await?.into_inner();
+            let (tcp, tls) = over_tls(way, address, &[PROVING, ALPN]).await?.into_inner();
             let sealed = Sealed::new(tcp.into_std()?, tls)?;
             return Ok(Reached::Conn(Box::new(Conn::Sealed(Box::new(sealed)))));
         }
@@ -266,7 +282,8 @@ async fn reach_one(way: &Way, address: SocketAddr, within: Duration) -> io::Resu
         }
         Transport::Quic => {
             // Blocking is fine: this thread does nothing else.
-            let flow = Flow::connect(way.expected.client_config(&[ALPN])?, address, &way.host, within)?;
+            let flow =
+                Flow::connect(way.expected.client_config(&[PROVING, ALPN])?, address, &way.host, within)?;
             return Ok(Reached::Conn(Box::new(Conn::Flow(Box::new(flow)))));
         }
         Transport::WebTransport => {

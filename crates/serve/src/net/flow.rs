@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use quinn_proto::crypto::rustls::QuicClientConfig;
+use quinn_proto::crypto::rustls::{HandshakeData, QuicClientConfig};
 use quinn_proto::{
     ClientConfig, Connection, ConnectionError, ConnectionHandle, DatagramEvent, Dir, EcnCodepoint, Endpoint,
     Event, StreamEvent, StreamId,
@@ -19,6 +19,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::datagrams::Datagrams;
 use super::port_watch::PortWatch;
+use super::proof::{Carries, Channel};
 use super::quic;
 
 mod stream;
@@ -116,6 +117,14 @@ impl Flow {
             flow.tend()?;
         }
         Ok(flow)
+    }
+
+    /// Returns what the connection can carry of a token.
+    pub(crate) fn carries(&self) -> Carries {
+        let session = self.connection.crypto_session();
+        let agreed = session.handshake_data().and_then(|data| data.downcast::<HandshakeData>().ok());
+        let alpn = agreed.and_then(|data| data.protocol);
+        Carries::over(Channel::of_flow(session), alpn.as_deref())
     }
 
     /// Waits until there is something to do.

@@ -6,7 +6,6 @@
 
 use std::fs;
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,12 +16,14 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::ParsedCertificate;
 use sha2::{Digest, Sha256};
 use tapdeck_core::WallTime;
-use tapdeck_host::{Clock, calendar, registry};
+use tapdeck_host::{Clock, OutFile, calendar, registry};
 
 use crate::tokens::hex;
 
 /// The protocols, for listeners that offer several on one port.
 pub(super) const ALPN: &[u8] = b"alknet/tty";
+/// The same protocol at a server that checks proofs of tokens.
+pub(super) const PROVING: &[u8] = b"alknet/tty-proof";
 
 const DAY: Duration = Duration::from_secs(86_400);
 
@@ -54,7 +55,7 @@ impl Identity {
             Err(e) if e.kind() == io::ErrorKind::NotFound => {
                 let pair = KeyPair::generate().map_err(io::Error::other)?;
                 // Two processes may start at once: the first one's identity stays.
-                match keep(folder, &path, &pair.serialize_pem()) {
+                match keep(&path, &pair.serialize_pem()) {
                     Err(e) if e.kind() == io::ErrorKind::AlreadyExists => return Self::own(folder),
                     kept => kept?,
                 }
@@ -151,15 +152,10 @@ fn config(
 }
 
 /// Writes a secret atomically.
-fn keep(folder: &Path, path: &Path, text: &str) -> io::Result<()> {
-    let new = folder.join(format!(".key.{}.new", std::process::id()));
-    let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
+fn keep(path: &Path, text: &str) -> io::Result<()> {
+    let mut file = OutFile::create(path, false)?;
     file.write_all(text.as_bytes())?;
-    file.sync_all()?;
-    let linked = fs::hard_link(&new, path);
-    // A leftover file is private, and does no harm.
-    let _ = fs::remove_file(&new);
-    linked
+    file.commit()
 }
 
 fn wrong(path: &Path, why: &dyn std::fmt::Display) -> io::Error {

@@ -16,9 +16,9 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::oneshot;
 use tokio_rustls::server::TlsStream;
 
-use super::pending::PendingClient;
 use super::session::{Command, REVOKED, Teller, Wish, complaint, kind_of, negotiate, profile, refuse, start};
 use super::{Pass, Peer, Refusal, Sealed, Server, attach};
+use crate::admission::Seat;
 use crate::conn::Conn;
 use crate::live::Queue;
 use crate::wire::{self, ChunkKind, Decoder, Negotiation, Piece};
@@ -49,14 +49,9 @@ impl Whole for TlsStream<TcpStream> {
 }
 
 /// Serves one session over such a stream, to its end.
-pub(super) async fn serve_whole<S: Whole>(
-    server: Arc<Server>,
-    mut stream: S,
-    peer: Peer,
-    client: PendingClient,
-) {
-    let negotiated = negotiate(&server, &mut stream, peer).await;
-    let refusal = match negotiated.and_then(|n| client.admit().map(|()| n)) {
+pub(super) async fn serve_whole<S: Whole>(server: Arc<Server>, mut stream: S, peer: Peer, seat: &Seat) {
+    let negotiated = negotiate(&server, &mut stream, peer, Some(seat)).await;
+    let refusal = match negotiated {
         Ok(None) => return,
         Ok(Some((Wish::Join(join), pass))) => match attach::join(&server, join, &pass).await {
             Ok(session) => {

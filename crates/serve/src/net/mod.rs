@@ -20,6 +20,7 @@ use tapdeck_host::registry::Listing;
 use tapdeck_host::{Clock, Handle, UserSide};
 use tokio::sync::{Semaphore, watch};
 
+use crate::admission::{self, Admission};
 use crate::tokens::{Token, Tokens};
 use crate::wire::{self, Negotiation};
 
@@ -31,8 +32,8 @@ mod flow;
 mod identity;
 mod line;
 pub(crate) mod messages;
-mod pending;
 mod port_watch;
+pub(crate) mod proof;
 mod quic;
 mod sealed;
 mod session;
@@ -41,11 +42,14 @@ mod trust;
 mod unix;
 mod wt;
 
-pub use dial::{Bridge, Dialled, dial};
+pub use dial::{Bridge, dial};
 pub use endpoint::{Endpoint, EndpointError, Transport};
 pub use flow::Flow;
 pub use identity::Identity;
+pub use proof::Channel;
 pub use sealed::Sealed;
+#[cfg(feature = "web")]
+pub(crate) use session::serve_stream_of;
 pub use session::{Client, serve_stream};
 pub use tapdeck_proto::tty::RefusalCode;
 pub use trust::Trust;
@@ -116,15 +120,13 @@ impl fmt::Display for Refusal {
 pub struct Limits {
     /// The most sessions at once.
     pub sessions: usize,
-    /// The most connections at once.
-    pub connections: usize,
-    /// How long a client may take to negotiate.
-    pub hello: Duration,
+    /// What it grants to connections.
+    pub admission: admission::Limits,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { sessions: 2000, connections: 1000, hello: Duration::from_secs(10) }
+        Self { sessions: 2000, admission: admission::Limits::default() }
     }
 }
 
@@ -136,17 +138,10 @@ impl Limits {
         self
     }
 
-    /// Sets the most connections at once; 1,000 by default.
+    /// Sets what it grants to connections.
     #[must_use]
-    pub fn connections(mut self, connections: usize) -> Self {
-        self.connections = connections;
-        self
-    }
-
-    /// Sets how long a client may take to negotiate; ten seconds by default.
-    #[must_use]
-    pub fn hello(mut self, hello: Duration) -> Self {
-        self.hello = hello;
+    pub fn admission(mut self, admission: admission::Limits) -> Self {
+        self.admission = admission;
         self
     }
 }
@@ -158,6 +153,8 @@ pub enum Peer {
     Owner,
     /// Any other client. Its token says what it may do.
     Stranger,
+    /// A stranger at the other end of this channel, which can prove that it has a token.
+    Bound(Channel),
 }
 
 /// Decides what a client may do by the secret that it shows.
@@ -178,7 +175,7 @@ pub struct Server {
     runner: Box<dyn SessionRunner>,
     limits: Limits,
     sessions: Arc<Semaphore>,
-    connections: Arc<Semaphore>,
+    admission: Arc<Admission>,
     running: Arc<Sessions>,
     tokens: Tokens,
     /// Checks credentials in place of the tokens.
@@ -211,6 +208,23 @@ impl Pass {
     /// Returns the pass of the server's own user.
     fn owner() -> Self {
         Self { authority: Authority::owner(), token: None }
+    }
+}
+
+/// Why a credential does not do.
+#[derive(Debug)]
+enum Unauthorised {
+    /// It was shown, and is wrong: a guess, for all that the server knows.
+    Wrong(Refusal),
+    /// There is none, or it does not allow what was asked for.
+    Lacking(Refusal),
+}
+
+impl From<Unauthorised> for Refusal {
+    fn from(why: Unauthorised) -> Self {
+        match why {
+            Unauthorised::Wrong(refusal) | Unauthorised::Lacking(refusal) => refusal,
+        }
     }
 }
 
@@ -251,7 +265,7 @@ impl Server {
             runner: Box::new(runner),
             limits,
             sessions: Arc::new(Semaphore::new(limits.sessions)),
-            connections: Arc::new(Semaphore::new(limits.connections)),
+            admission: Admission::new(limits.admission),
             running: Arc::default(),
             tokens,
             authenticate,
@@ -265,26 +279,44 @@ impl Server {
         &self.tokens
     }
 
+    /// Returns what is told when a token may have been revoked.
+    #[cfg(feature = "web")]
+    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
     fn now(&self) -> WallTime {
         self.clock.now().wall
     }
 
+    /// The protocols to offer. Only the tokens have keys to check proofs with.
+    fn protocols(&self) -> &'static [&'static [u8]] {
+        if self.authenticate.is_some() { &[identity::ALPN] } else { &[identity::PROVING, identity::ALPN] }
+    }
+
     /// Checks that the client may have what it asks for. Whether that exists is checked later, so
     /// that a refusal does not reveal it.
-    fn authorise(&self, peer: Peer, negotiation: &Negotiation) -> Result<Pass, Refusal> {
-        let forbidden = |why: String| Refusal::new(RefusalCode::Forbidden, why);
+    fn authorise(&self, peer: Peer, negotiation: &Negotiation) -> Result<Pass, Unauthorised> {
+        let forbidden = |why: &str| Refusal::new(RefusalCode::Forbidden, why);
+        let wrong = |why: &str| Unauthorised::Wrong(forbidden(why));
         let now = self.now();
         let pass = match (peer, &negotiation.token) {
             (Peer::Owner, _) => Pass::owner(),
-            (Peer::Stranger, None) => return Err(forbidden("a token is needed".into())),
-            (Peer::Stranger, Some(secret)) if self.authenticate.is_some() => {
+            (Peer::Bound(channel), None) if negotiation.proof.is_some() => {
+                let proof = negotiation.proof.as_deref().unwrap_or_default();
+                let token = proof::find(&self.tokens, proof, &channel, now);
+                let token = token.ok_or_else(|| wrong("the token is wrong, or no longer good"))?;
+                Pass { authority: token.authority(), token: Some(token) }
+            }
+            (_, None) => return Err(Unauthorised::Lacking(forbidden("a token is needed"))),
+            (_, Some(secret)) if self.authenticate.is_some() => {
                 let found = self.authenticate.as_ref().and_then(|a| a.authenticate(secret));
-                let authority = found.ok_or_else(|| forbidden("the token is wrong".into()))?;
+                let authority = found.ok_or_else(|| wrong("the token is wrong"))?;
                 Pass { authority, token: None }
             }
-            (Peer::Stranger, Some(secret)) => {
+            (_, Some(secret)) => {
                 let token = self.tokens.find(secret, now);
-                let token = token.ok_or_else(|| forbidden("the token is wrong, or no longer good".into()))?;
+                let token = token.ok_or_else(|| wrong("the token is wrong, or no longer good"))?;
                 Pass { authority: token.authority(), token: Some(token) }
             }
         };
@@ -294,7 +326,10 @@ impl Server {
         };
         match pass.authority.check(need, false, now) {
             Ok(()) => Ok(pass),
-            Err(_) => Err(forbidden(format!("the token does not allow it: {scopes} is needed"))),
+            Err(_) => {
+                let why = format!("the token does not allow it: {scopes} is needed");
+                Err(Unauthorised::Lacking(forbidden(&why)))
+            }
         }
     }
 
@@ -402,26 +437,20 @@ fn page(
 ) -> io::Result<()> {
     let acceptor = identity.map(|i| i.server_config(&[b"http/1.1"])).transpose()?;
     let acceptor = acceptor.map(|config| tokio_rustls::TlsAcceptor::from(Arc::new(config)));
-    let seats = Arc::new(Semaphore::new(server.limits.connections));
-    tls::accept_all("page", listener, move |stream| {
-        let (server, acceptor, site) = (Arc::clone(&server), acceptor.clone(), site.clone());
-        // A client without a seat is refused at once, and may try again.
-        let seat = Arc::clone(&seats).try_acquire_owned();
+    let admission = Arc::clone(&server.admission);
+    tokio::spawn(admission::accept_all(admission, admission::PAGE, listener, move |stream, seat| {
+        let (acceptor, site) = (acceptor.clone(), site.clone());
         async move {
-            let Ok(_seat) = seat else {
-                tracing::warn!(error = "too_many_connections", "refused");
-                return;
-            };
             match acceptor {
-                None => crate::web::serve_stream(&site, stream).await,
+                None => crate::web::serve_seated(&site, stream, seat).await,
                 Some(acceptor) => {
-                    if let Some(stream) = tls::hands_shaken(&server, acceptor, stream).await {
-                        crate::web::serve_stream(&site, stream).await;
+                    if let Some(stream) = tls::hands_shaken(&seat, acceptor, stream).await {
+                        crate::web::serve_seated(&site, stream, seat).await;
                     }
                 }
             }
         }
-    });
+    }));
     Ok(())
 }
 
@@ -444,6 +473,9 @@ fn watch_tokens(server: Arc<Server>) -> io::Result<()> {
         let mut buf = [0; 4096];
         while matches!(rustix::io::read(&watch, &mut buf), Ok(n) if n > 0) {
             server.changes.send_modify(|n| *n += 1);
+            if let Err(e) = server.tokens.all() {
+                tracing::error!(why = %e, "cannot read the tokens, so none is valid");
+            }
         }
     })?;
     Ok(())
@@ -455,7 +487,17 @@ const FAREWELL: Duration = Duration::from_secs(5);
 impl Running {
     /// Starts a runtime. Call it with the signals of this process blocked: its threads inherit
     /// that.
+    ///
+    /// # Errors
+    /// When the tokens cannot be read, or there is no thread.
     pub fn start(server: Arc<Server>) -> io::Result<Self> {
+        if server.authenticate.is_none() {
+            let broken = |e: io::Error| {
+                let message = format!("cannot use the list of tokens: {e}; repair or remove the file");
+                io::Error::new(e.kind(), message)
+            };
+            server.tokens.all().map_err(broken)?;
+        }
         let runtime =
             tokio::runtime::Builder::new_multi_thread().thread_name("tapdeck-net").enable_all().build()?;
         watch_tokens(Arc::clone(&server))?;
@@ -544,7 +586,7 @@ impl Running {
         listener: std::net::TcpListener,
     ) -> io::Result<std::net::SocketAddr> {
         let _runtime = self.runtime.enter();
-        crate::ssh_door::listen(door, listener)
+        crate::ssh_door::listen(door, listener, Arc::clone(&self.server.admission))
     }
 
     /// Ends all sessions and stops.

@@ -11,10 +11,10 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::identity::{ALPN, Identity};
-use super::pending::{PendingClient, PendingClients, logged};
+use super::identity::Identity;
 use super::session::serve_stream_of;
-use super::{Peer, Server, port_watch};
+use super::{Channel, Peer, Server, port_watch};
+use crate::admission::Seat;
 
 /// Sessions over one connection.
 const STREAMS: u32 = 4096;
@@ -32,8 +32,6 @@ const PACKET: u16 = 6500;
 /// The most packets in one system call; quinn's number for servers.
 pub(super) const BURST: usize = 10;
 const _: () = assert!(BURST * PACKET as usize <= 65_507, "a burst is as large as a datagram can be");
-/// With this many connections half open, a client has to validate its address first.
-const CROWD: usize = 64;
 
 /// Returns how connections to this address are carried.
 pub(super) fn transport(peer: SocketAddr) -> Arc<TransportConfig> {
@@ -94,8 +92,8 @@ impl Running {
 pub(super) fn listen(server: &Arc<Server>, address: SocketAddr, identity: &Identity) -> io::Result<Running> {
     let far: SocketAddr = (std::net::Ipv4Addr::UNSPECIFIED, 0).into();
     let near: SocketAddr = (std::net::Ipv4Addr::LOCALHOST, 0).into();
-    let usual = config(identity.server_config(&[ALPN])?, far)?;
-    let local = Arc::new(config(identity.server_config(&[ALPN])?, near)?);
+    let usual = config(identity.server_config(server.protocols())?, far)?;
+    let local = Arc::new(config(identity.server_config(server.protocols())?, near)?);
     let socket = std::net::UdpSocket::bind(address)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let endpoint = {
@@ -103,53 +101,57 @@ pub(super) fn listen(server: &Arc<Server>, address: SocketAddr, identity: &Ident
         quinn::Endpoint::new(endpoint_config(), Some(usual), socket, Arc::new(TokioRuntime))?
     };
     let running = Running { at: endpoint.local_addr()?, endpoint: endpoint.clone() };
-    let pending = PendingClients::new(server);
+    let server = Arc::clone(server);
     let thread = std::thread::Builder::new().name("tapdeck-quic".into());
-    thread.spawn(move || runtime.block_on(accept_all(&endpoint, &pending, &local)))?;
+    thread.spawn(move || runtime.block_on(accept_all(&endpoint, &server, &local)))?;
     Ok(running)
 }
 
-async fn accept_all(
-    endpoint: &quinn::Endpoint,
-    pending: &Arc<PendingClients>,
-    local: &Arc<quinn::ServerConfig>,
-) {
-    while let Some(incoming) = endpoint.accept().await {
-        if endpoint.open_connections() > CROWD && !incoming.remote_address_validated() {
+async fn accept_all(endpoint: &quinn::Endpoint, server: &Arc<Server>, local: &Arc<quinn::ServerConfig>) {
+    let admission = &server.admission;
+    loop {
+        admission.room().await;
+        let Some(incoming) = endpoint.accept().await else { break };
+        let peer = incoming.remote_address();
+        // In a crowd, a client has to prove its address first, which costs no seat.
+        if !incoming.remote_address_validated() && admission.is_crowded() {
             // The address may have been validated meanwhile, which is as good.
             let _ = incoming.retry();
             continue;
         }
-        let accepted = if incoming.remote_address().ip().is_loopback() {
-            incoming.accept_with(Arc::clone(local))
-        } else {
-            incoming.accept()
+        let Ok(seat) = admission.enter("quic", Some(peer)) else {
+            incoming.refuse();
+            continue;
+        };
+        let accepted = match peer.ip().is_loopback() {
+            true => incoming.accept_with(Arc::clone(local)),
+            false => incoming.accept(),
         };
         let Ok(connecting) = accepted else { continue };
-        let peer = connecting.remote_address();
-        let visit = Arc::clone(pending).visit(async move |server, client| {
-            match timeout(server.limits.hello, connecting).await {
-                Ok(Ok(connection)) => serve_connection(&server, &connection, &client).await,
+        let server = Arc::clone(server);
+        tokio::spawn(seat.clone().visit(async move {
+            match timeout(seat.time_left(), connecting).await {
+                Ok(Ok(connection)) => serve_connection(&server, &connection, &seat).await,
                 Ok(Err(e)) => tracing::warn!(error = "handshake", why = %e, "refused"),
                 Err(_) => tracing::warn!(error = "handshake", "refused"),
             }
-        });
-        tokio::spawn(logged("quic", Some(peer), visit));
+        }));
     }
     endpoint.wait_idle().await;
 }
 
 /// Serves every stream of a connection, to the connection's end. Its sessions end with it.
-async fn serve_connection(server: &Arc<Server>, connection: &quinn::Connection, client: &PendingClient) {
-    serve_streams(server, client, connection.remote_address(), || connection.accept_bi()).await;
+async fn serve_connection(server: &Arc<Server>, connection: &quinn::Connection, seat: &Seat) {
+    let who = Channel::of_quic(connection).map_or(Peer::Stranger, Peer::Bound);
+    serve_streams(server, seat, who, connection.remote_address(), || connection.accept_bi()).await;
     connection.close(0u32.into(), b"");
 }
 
-/// Serves all streams, until no more can come, the peer is gone, or it has not negotiated in time.
-/// Streams that are left end then.
+/// Serves all streams, until no more can come or the peer is gone. Streams that are left end then.
 pub(super) async fn serve_streams<A, F, W, R, E>(
     server: &Arc<Server>,
-    client: &PendingClient,
+    seat: &Seat,
+    who: Peer,
     peer: SocketAddr,
     accept: A,
 ) where
@@ -161,25 +163,16 @@ pub(super) async fn serve_streams<A, F, W, R, E>(
     let mut streams = JoinSet::new();
     let gone = std::pin::pin!(port_watch::gone(peer));
     let all = async {
-        let silent = tokio::time::sleep(server.limits.hello);
-        let mut silent = std::pin::pin!(silent);
         loop {
             tokio::select! {
                 accepted = accept() => {
                     let Ok((writer, reader)) = accepted else { return };
-                    let (server, client) = (Arc::clone(server), client.clone());
+                    let (server, seat) = (Arc::clone(server), seat.clone());
                     streams.spawn(async move {
-                        serve_stream_of(server, reader, writer, Peer::Stranger, || client.admit()).await;
+                        serve_stream_of(server, reader, writer, who, Some(&seat)).await;
                     });
                 }
                 Some(_) = streams.join_next() => {}
-                () = &mut silent, if !client.is_admitted() => {
-                    if streams.is_empty() {
-                        return;
-                    }
-                    // A stream that began in time is still answered.
-                    silent.set(tokio::time::sleep(server.limits.hello));
-                }
             }
         }
     };

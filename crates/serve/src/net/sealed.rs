@@ -5,6 +5,8 @@ use std::net::TcpStream;
 
 use rustls::Connection;
 
+use super::proof::{Carries, Channel};
+
 /// Bytes that may wait to be sent before a writer has to wait.
 const UNSENT: usize = 64 * 1024;
 
@@ -24,6 +26,15 @@ impl Sealed {
         tls.set_buffer_limit(Some(UNSENT));
         let unread = tls.process_new_packets().map_err(nonsense)?.plaintext_bytes_to_read();
         Ok(Self { tcp, tls, unread })
+    }
+
+    /// Returns what the connection can carry of a token.
+    pub(crate) fn carries(&self) -> Carries {
+        let channel = match &self.tls {
+            Connection::Client(tls) => Channel::of_tls(tls),
+            Connection::Server(tls) => Channel::of_tls(tls),
+        };
+        Carries::over(channel, self.tls.alpn_protocol())
     }
 
     /// Returns whether there is something to read that the socket does not report.

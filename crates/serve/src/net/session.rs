@@ -17,7 +17,8 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 use tokio::time::timeout;
 
 use super::line::Line;
-use super::{Opened, Pass, Peer, Refusal, RefusalCode, Server, Sessions, attach};
+use super::{Opened, Pass, Peer, Refusal, RefusalCode, Server, Sessions, Unauthorised, attach};
+use crate::admission::Seat;
 use crate::live::exit_of;
 use crate::wire::{self, ChunkKind, Decoder, MAX_CHUNK, MAX_NEGOTIATION, Negotiation, Piece, Tty, win_size};
 
@@ -38,23 +39,21 @@ where
     R: AsyncRead + Unpin + Send,
     W: AsyncWrite + Unpin + Send,
 {
-    serve_stream_of(server, reader, writer, peer, || Ok(())).await;
+    serve_stream_of(server, reader, writer, peer, None).await;
 }
 
-/// Serves one session over a stream. `admit` is called once the client has negotiated, and may
-/// refuse.
-pub(super) async fn serve_stream_of<R, W>(
+/// Serves one session over a stream of a connection with this seat.
+pub(crate) async fn serve_stream_of<R, W>(
     server: Arc<Server>,
     mut reader: R,
     mut writer: W,
     peer: Peer,
-    admit: impl FnOnce() -> Result<(), Refusal>,
+    seat: Option<&Seat>,
 ) where
     R: AsyncRead + Unpin + Send,
     W: AsyncWrite + Unpin + Send,
 {
-    let negotiated = negotiate(&server, &mut reader, peer).await;
-    let refusal = match negotiated.and_then(|n| admit().map(|()| n)) {
+    let refusal = match negotiate(&server, &mut reader, peer, seat).await {
         Ok(None) => return,
         Ok(Some((Wish::Join(join), pass))) => match attach::join(&server, join, &pass).await {
             Ok(session) => return attach::carry(session, reader, writer, server.revoked(&pass)).await,
@@ -94,12 +93,13 @@ pub(super) enum Wish {
     Join(Join),
 }
 
-/// Reads the negotiation and checks it against the credential; `None` if the client left without
-/// one.
+/// Reads the negotiation, checks it against the credential and admits the client; `None` if the
+/// client left without one.
 pub(super) async fn negotiate<R>(
     server: &Server,
     reader: &mut R,
     peer: Peer,
+    seat: Option<&Seat>,
 ) -> Result<Option<(Wish, Pass)>, Refusal>
 where
     R: AsyncRead + Unpin,
@@ -107,20 +107,25 @@ where
     let malformed = |message: String| Refusal::new(RefusalCode::MalformedNegotiation, message);
     let limit = match peer {
         Peer::Owner => MAX_CHUNK,
-        Peer::Stranger => MAX_NEGOTIATION,
+        Peer::Stranger | Peer::Bound(_) => MAX_NEGOTIATION,
     };
-    let body = match timeout(server.limits.hello, read_frame(reader, limit)).await {
-        Err(_) => {
-            let waited = server.limits.hello;
-            return Err(malformed(format!("no negotiation within {waited:?}")));
-        }
+    let grace = server.limits.admission.grace;
+    let body = match timeout(seat.map_or(grace, Seat::time_left), read_frame(reader, limit)).await {
+        Err(_) => return Err(malformed(format!("no negotiation within {grace:?}"))),
         Ok(Err(e)) if e.kind() == io::ErrorKind::InvalidData => return Err(malformed(e.to_string())),
         Ok(Err(_)) => return Ok(None),
         Ok(Ok(body)) => body,
     };
     let negotiation = Negotiation::parse(&body).map_err(|e| malformed(e.to_string()))?;
     // Authority first: a refusal must not tell what exists.
-    let pass = server.authorise(peer, &negotiation)?;
+    let pass = server.authorise(peer, &negotiation);
+    if let (Err(Unauthorised::Wrong(_)), Some(seat)) = (&pass, seat) {
+        seat.failed().await;
+    }
+    let pass = pass?;
+    if let Some(seat) = seat {
+        seat.admit().map_err(|full| Refusal::new(RefusalCode::TooManyConnections, full.to_string()))?;
+    }
     tracing::info!(by = pass.name(), backend = negotiation.backend, "admitted");
     let wish = match negotiation.backend.as_str() {
         "attach" => Wish::Join(Join::parse(&body).map_err(|e| malformed(e.to_string()))?),
@@ -277,7 +282,7 @@ fn opened(id: &str) -> ServerControl {
 fn last_message(outcome: Result<Exit, Refusal>) -> ServerControl {
     match outcome {
         Ok(exit) => {
-            let tapdeck_proto::bus::Exit { code, signal } = exit_of(exit);
+            let tapdeck_proto::bus::Exit { code, signal, .. } = exit_of(exit);
             ServerControl::Exit { code, signal }
         }
         Err(refusal) => ServerControl::Error { about: None, message: refusal.message },

@@ -2,19 +2,23 @@
 //! authority.
 
 use std::fs;
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use rustix::fs::{FlockOperation, flock};
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{DigitallySignedStruct, SignatureScheme};
+use tapdeck_host::{OutFile, disk};
+
+use tapdeck_host::backend::NewHost;
 
 use super::identity::fingerprint;
+use crate::client::ClientError;
 
 /// What a client trusts.
 #[derive(Debug, Clone)]
@@ -24,15 +28,18 @@ pub struct Trust {
     pub fingerprint: Option<String>,
     /// A file of certificate authorities, one of which signed the server's certificate.
     pub ca: Option<PathBuf>,
-    /// The file with the fingerprints of servers seen before.
+    /// The file with the fingerprints of hosts seen before.
     pub known: PathBuf,
+    /// Trust a host that shows its key for the first time, and remember the key. With a
+    /// fingerprint, only that key is trusted and remembered.
+    pub accept_new: bool,
 }
 
 impl Trust {
-    /// Trusts servers seen before, by the fingerprints in the default file.
+    /// Trusts hosts seen before, by the fingerprints in the default file.
     pub fn by_acquaintance() -> Self {
         let known = tapdeck_host::state_folder().join("known_servers");
-        Self { fingerprint: None, ca: None, known }
+        Self { fingerprint: None, ca: None, known, accept_new: false }
     }
 
     /// Trusts only the server whose key has this digest.
@@ -49,82 +56,128 @@ impl Trust {
         self
     }
 
-    /// Sets the file with the fingerprints of servers seen before.
+    /// Sets the file with the fingerprints of hosts seen before.
     #[must_use]
     pub fn known(mut self, known: PathBuf) -> Self {
         self.known = known;
         self
     }
 
-    /// Returns what to expect of this server.
-    pub(super) fn expect(&self, authority: &str) -> io::Result<Arc<Expected>> {
+    /// Sets whether new hosts are trusted and remembered.
+    #[must_use]
+    pub fn accept_new(mut self, accept_new: bool) -> Self {
+        self.accept_new = accept_new;
+        self
+    }
+
+    /// Returns what to expect of this host.
+    pub(super) fn expect(&self, host: &str) -> io::Result<Arc<Expected>> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let mut expected = Expected {
-            fingerprint: self.fingerprint.clone(),
-            before: None,
-            authorities: None,
-            seen: Mutex::new(None),
-            provider: Arc::clone(&provider),
+        let authorities = match &self.ca {
+            Some(ca) => Some(authorities(ca, &provider)?),
+            None => None,
         };
-        if let Some(ca) = &self.ca {
-            let wrong = |e: &dyn std::fmt::Display| {
-                io::Error::new(io::ErrorKind::InvalidData, format!("{}: {e}", ca.display()))
-            };
-            let mut roots = rustls::RootCertStore::empty();
-            for certificate in CertificateDer::pem_file_iter(ca).map_err(|e| wrong(&e))? {
-                roots.add(certificate.map_err(|e| wrong(&e))?).map_err(|e| wrong(&e))?;
-            }
-            let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build();
-            expected.authorities = Some(verifier.map_err(|e| wrong(&e))?);
-        } else if self.fingerprint.is_none() {
-            expected.before = known(&self.known, authority)?;
-        }
-        Ok(Arc::new(expected))
+        Ok(Arc::new(Expected {
+            fingerprint: self.fingerprint.clone(),
+            known: known(&self.known, host)?,
+            accept_new: self.accept_new,
+            authorities,
+            seen: Mutex::new(None),
+            provider,
+        }))
     }
 
-    /// Returns what was wrong with the server's key, if that was the reason.
-    pub(super) fn complaint(&self, authority: &str, expected: &Expected) -> Option<String> {
+    /// Returns what is wrong with the server's key, if that was why the connection failed.
+    pub(super) fn complaint(&self, host: &str, expected: &Expected) -> Option<ClientError> {
         let seen = expected.seen()?;
-        if let Some(given) = expected.fingerprint.as_ref().filter(|f| **f != seen) {
-            return Some(format!("the server at {authority} has the fingerprint {seen}, not {given}"));
+        if expected.trusts(&seen) {
+            return None;
         }
-        let before = expected.before.as_ref().filter(|f| **f != seen)?;
-        Some(format!(
-            "the server at {authority} has another key than before ({seen}, it was {before}): the connection may be intercepted; if it was \
-             changed on purpose, remove its line from {}",
-            self.known.display()
-        ))
+        Some(match (&expected.fingerprint, expected.known.last()) {
+            (Some(given), _) => {
+                ClientError::Denied(format!("{host} has the fingerprint {seen}, not {given}"))
+            }
+            (None, Some(before)) => ClientError::Denied(format!(
+                "{host} has another key than before ({seen}, it was {before}): the connection may be \
+                 intercepted; if it was changed on purpose, remove its line from {}",
+                self.known.display()
+            )),
+            (None, None) => ClientError::NewHost(NewHost { name: host.to_owned(), fingerprint: seen }),
+        })
     }
 
-    /// Remembers a server that was seen for the first time. Returns a note about it.
-    pub(super) fn remember(&self, authority: &str, expected: &Expected) -> io::Result<Option<String>> {
-        let first = self.fingerprint.is_none() && self.ca.is_none() && expected.before.is_none();
-        let Some(seen) = expected.seen().filter(|_| first) else { return Ok(None) };
-        if let Some(folder) = self.known.parent() {
-            fs::create_dir_all(folder)?;
-        }
-        let mut file = fs::OpenOptions::new().append(true).create(true).mode(0o600).open(&self.known)?;
-        file.write_all(format!("{authority} {seen}\n").as_bytes())?;
-        Ok(Some(format!("{authority} is new here and will be known by {seen}")))
+    /// Adds a line to the servers that are known. Half a line would be taken for another key, so
+    /// the file is replaced as a whole.
+    fn keep(&self, line: &str) -> io::Result<()> {
+        let folder = self.known.parent().unwrap_or(Path::new("."));
+        disk::create_folders(folder)?;
+        let lock = fs::File::open(folder)?;
+        flock(&lock, FlockOperation::LockExclusive)?;
+        let mut text = match fs::read_to_string(&self.known) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => String::new(),
+            text => text?,
+        };
+        text.push_str(line);
+        OutFile::replace(&self.known, text.as_bytes())
+    }
+
+    /// Remembers the key of a new host. Returns a note about it.
+    pub(super) fn remember(&self, host: &str, expected: &Expected) -> io::Result<Option<String>> {
+        let is_new = |seen: &String| self.accept_new && self.ca.is_none() && !expected.known.contains(seen);
+        let Some(seen) = expected.seen().filter(is_new) else { return Ok(None) };
+        let failed = |e: io::Error| io::Error::new(e.kind(), format!("{}: {e}", self.known.display()));
+        self.keep(&format!("{} {seen}\n", host_name(host))).map_err(failed)?;
+        Ok(Some(format!("{host} is new and will be known by {seen}")))
     }
 }
 
-/// Returns the fingerprint of a server seen before: the newest line about it.
-fn known(path: &Path, authority: &str) -> io::Result<Option<String>> {
+/// Reads certificate authorities.
+fn authorities(ca: &Path, provider: &Arc<CryptoProvider>) -> io::Result<Arc<WebPkiServerVerifier>> {
+    let wrong = |e: &dyn std::fmt::Display| {
+        io::Error::new(io::ErrorKind::InvalidData, format!("{}: {e}", ca.display()))
+    };
+    let mut roots = rustls::RootCertStore::empty();
+    for certificate in CertificateDer::pem_file_iter(ca).map_err(|e| wrong(&e))? {
+        roots.add(certificate.map_err(|e| wrong(&e))?).map_err(|e| wrong(&e))?;
+    }
+    let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider));
+    verifier.build().map_err(|e| wrong(&e))
+}
+
+/// Returns the keys of a host, which hold for all its ports and transports. A line is a host and a
+/// fingerprint; older versions wrote the port too.
+fn known(path: &Path, host: &str) -> io::Result<Vec<String>> {
     let text = match fs::read_to_string(path) {
         Ok(text) => text,
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(e) => return Err(io::Error::new(e.kind(), format!("{}: {e}", path.display()))),
     };
+    let host = host_name(host);
     let lines = text.lines().filter_map(|line| line.trim().split_once(' '));
-    Ok(lines.filter(|(who, _)| *who == authority).map(|(_, print)| print.trim().to_owned()).next_back())
+    let about_it = lines.filter(|(name, _)| host_name(name) == host || host_name(without_port(name)) == host);
+    Ok(about_it.map(|(_, print)| print.trim().to_owned()).collect())
 }
 
-/// What is expected of one server, and what it showed.
+/// Returns the host of `HOST:PORT` or `[HOST]:PORT`. An IPv6 address without a port stays as it is.
+fn without_port(authority: &str) -> &str {
+    match authority.rsplit_once(':') {
+        Some((host, _)) if !host.contains(':') => host,
+        Some((host, _)) => host.strip_prefix('[').and_then(|h| h.strip_suffix(']')).unwrap_or(authority),
+        None => authority,
+    }
+}
+
+/// Returns the name by which a host is known: case and a final dot make no difference.
+fn host_name(host: &str) -> String {
+    host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase()
+}
+
+/// What is expected of one host, and what it showed.
 #[derive(Debug)]
 pub(super) struct Expected {
     fingerprint: Option<String>,
-    before: Option<String>,
+    known: Vec<String>,
+    accept_new: bool,
     authorities: Option<Arc<WebPkiServerVerifier>>,
     seen: Mutex<Option<String>>,
     provider: Arc<CryptoProvider>,
@@ -133,6 +186,16 @@ pub(super) struct Expected {
 impl Expected {
     fn seen(&self) -> Option<String> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Whether a key is the one given or known, or may be a new one.
+    fn trusts(&self, seen: &String) -> bool {
+        match &self.fingerprint {
+            Some(given) => given == seen,
+            None if self.authorities.is_some() => true,
+            None if self.known.is_empty() => self.accept_new,
+            None => self.known.contains(seen),
+        }
     }
 
     /// Returns the TLS configuration of a client that expects this.
@@ -160,11 +223,10 @@ impl ServerCertVerifier for Expected {
         if let Some(authorities) = &self.authorities {
             authorities.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now)?;
         }
-        match self.fingerprint.as_ref().or(self.before.as_ref()) {
-            Some(expected) if *expected != seen => {
-                Err(rustls::Error::General("another key was expected".into()))
-            }
-            _ => Ok(ServerCertVerified::assertion()),
+        // Nothing is sent to a server that is not trusted: its handshake fails here.
+        match self.trusts(&seen) {
+            true => Ok(ServerCertVerified::assertion()),
+            false => Err(rustls::Error::General("the server's key is not trusted".into())),
         }
     }
 
@@ -188,5 +250,28 @@ impl ServerCertVerifier for Expected {
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each port and transport had a pin of its own, so each trusted another key on first use.
+    #[test]
+    fn a_key_is_known_for_all_ports_of_its_host() {
+        let temp = tempfile::tempdir().expect("temp");
+        let path = temp.path().join("known_servers");
+        assert!(known(&path, "a").expect("no file yet").is_empty());
+        let text =
+            "a sha256:1\nold:4433 sha256:2\n[fe80::1]:1 sha256:3\n\nA. sha256:4\nfe80::2 sha256:5\nx\n";
+        fs::write(&path, text).expect("written");
+        let keys = |host| known(&path, host).expect("read").join(" ");
+        assert_eq!(keys("a"), "sha256:1 sha256:4");
+        assert_eq!(keys("OLD"), "sha256:2", "a line of an older version");
+        assert_eq!(keys("fe80::1"), "sha256:3");
+        assert_eq!(keys("fe80::2"), "sha256:5");
+        assert_eq!(keys("fe80"), "");
+        assert_eq!(keys("4433"), "");
     }
 }

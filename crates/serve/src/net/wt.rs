@@ -12,8 +12,7 @@ use wtransport::tls::WEBTRANSPORT_ALPN;
 use wtransport::{Endpoint, ServerConfig};
 
 use super::identity::Identity;
-use super::pending::{PendingClients, logged};
-use super::{Server, quic};
+use super::{Peer, Server, quic};
 
 /// The path of the sessions on the server.
 pub(super) const PATH: &str = "/tty";
@@ -49,12 +48,23 @@ pub(super) fn listen(
             }
         }
     });
-    let pending = PendingClients::new(&server);
     tokio::spawn(async move {
+        let admission = &server.admission;
         loop {
+            admission.room().await;
             let incoming = endpoint.accept().await;
             let peer = incoming.remote_address();
-            let visit = Arc::clone(&pending).visit(async move |server, client| {
+            // In a crowd, a client has to prove its address first, which costs no seat.
+            if !incoming.remote_address_validated() && admission.is_crowded() {
+                incoming.retry();
+                continue;
+            }
+            let Ok(seat) = admission.enter("wt", Some(peer)) else {
+                incoming.refuse();
+                continue;
+            };
+            let server = Arc::clone(&server);
+            tokio::spawn(seat.clone().visit(async move {
                 let hello = async {
                     let request = incoming.await.ok()?;
                     if request.path() != PATH {
@@ -63,13 +73,12 @@ pub(super) fn listen(
                     }
                     request.accept().await.ok()
                 };
-                if let Ok(Some(connection)) = timeout(server.limits.hello, hello).await {
-                    let peer = connection.remote_address();
-                    quic::serve_streams(&server, &client, peer, || connection.accept_bi()).await;
+                if let Ok(Some(connection)) = timeout(seat.time_left(), hello).await {
+                    quic::serve_streams(&server, &seat, Peer::Stranger, peer, || connection.accept_bi())
+                        .await;
                     connection.close(0u32.into(), b"");
                 }
-            });
-            tokio::spawn(logged("wt", Some(peer), visit));
+            }));
         }
     });
     Ok((bound, hash))

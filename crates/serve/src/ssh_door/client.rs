@@ -8,11 +8,11 @@ use russh::keys::PublicKey;
 use russh::server::{Auth, Handler, Msg, Session};
 use russh::{Channel, ChannelId, Pty};
 use tapdeck_core::WinSize;
-use tokio::sync::oneshot;
 
 use super::keys::{Grant, grant};
 use super::terminal::{refuse, show};
 use super::{ClientTerminal, Request, SshDoor};
+use crate::admission::Seat;
 
 /// The most channels of a client.
 const CHANNELS: usize = 8;
@@ -25,37 +25,33 @@ pub(super) struct Client {
     from: IpAddr,
     user: String,
     grant: Option<Grant>,
-    /// Told when the client is authenticated.
-    known: Option<oneshot::Sender<()>>,
+    seat: Seat,
+    /// A key was offered, and is not in the list.
+    has_failed: bool,
     /// Channels on which nothing runs yet.
     waiting: HashMap<ChannelId, (Channel<Msg>, Option<ClientTerminal>)>,
     opened: usize,
 }
 
 impl Client {
-    /// Makes a client from this address. Returns also what completes when it is authenticated.
-    pub(super) fn new(door: Arc<SshDoor>, from: IpAddr) -> (Self, impl Future<Output = ()>) {
-        let (known, told) = oneshot::channel();
-        let client = Self {
+    /// Makes a client from this address.
+    pub(super) fn new(door: Arc<SshDoor>, from: IpAddr, seat: Seat) -> Self {
+        Self {
             door,
             from,
             user: String::new(),
             grant: None,
-            known: Some(known),
+            seat,
+            has_failed: false,
             waiting: HashMap::new(),
             opened: 0,
-        };
-        let told = async {
-            // The receiver is gone when the client is.
-            if told.await.is_err() {
-                std::future::pending::<()>().await;
-            }
-        };
-        (client, told)
+        }
     }
 
-    fn judge(&self, key: &PublicKey) -> Option<Grant> {
-        grant(&self.door.authorized_keys, key, self.from)
+    fn judge(&mut self, key: &PublicKey) -> Option<Grant> {
+        let found = grant(&self.door.authorized_keys, key, self.from);
+        self.has_failed |= found.is_none();
+        found
     }
 
     /// Starts what was asked for on a channel.
@@ -81,6 +77,10 @@ impl Client {
 impl Drop for Client {
     fn drop(&mut self) {
         if self.grant.is_none() {
+            // A client offers all its keys, so they count as one attempt.
+            if self.has_failed {
+                self.seat.note_failure();
+            }
             tracing::warn!(door = "ssh", peer = %self.from, error = "no_key", "refused");
         }
     }
@@ -104,13 +104,13 @@ impl Handler for Client {
 
     async fn auth_publickey(&mut self, user: &str, key: &PublicKey) -> Result<Auth, russh::Error> {
         let Some(grant) = self.judge(key) else { return Ok(Auth::reject()) };
+        if let Err(why) = self.seat.admit() {
+            tracing::warn!(door = "ssh", peer = %self.from, %why, "refused");
+            return Ok(Auth::reject());
+        }
         self.user = user.chars().take(WORDS).collect();
         self.grant = Some(grant);
         tracing::info!(door = "ssh", peer = %self.from, user = self.user, "admitted");
-        if let Some(known) = self.known.take() {
-            // The task that waits for this may be gone.
-            let _ = known.send(());
-        }
         Ok(Auth::Accept)
     }
 

@@ -9,12 +9,13 @@
 use std::fs;
 use std::io::{self, Write};
 use std::net::IpAddr;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use russh::keys::ssh_key::LineEnding;
 use russh::keys::{Algorithm, PrivateKey, PublicKey, load_secret_key, parse_public_key_base64};
 use tapdeck_core::{Authority, Role};
+use tapdeck_host::{OutFile, disk};
 
 /// The longest list of keys that is read.
 const FILE_LIMIT: u64 = 1 << 20;
@@ -171,18 +172,14 @@ pub fn host_key(path: &Path) -> io::Result<PrivateKey> {
         Err(e) => return Err(io::Error::other(format!("{}: {e}", path.display()))),
     }
     if let Some(folder) = path.parent() {
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        disk::create_folders(folder)?;
     }
     let key = PrivateKey::random(&mut russh::keys::key::safe_rng(), Algorithm::Ed25519)
         .map_err(io::Error::other)?;
     let text = key.to_openssh(LineEnding::LF).map_err(io::Error::other)?;
     // Written whole or not at all: a partial key would keep the door from opening.
-    let half = path.with_extension(format!("new-{}", std::process::id()));
-    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&half)?;
-    let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
-    let placed = written.and_then(|()| fs::hard_link(&half, path));
-    fs::remove_file(&half)?;
-    match placed {
+    let file = OutFile::create(path, false);
+    match file.and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.commit())) {
         // Another process was quicker; its key is the one.
         Err(e) if e.kind() == io::ErrorKind::AlreadyExists => host_key(path),
         other => other.map(|()| key),

@@ -18,25 +18,24 @@ use tapdeck_core::WinSize;
 use tapdeck_host::InheritedSignals;
 use tapdeck_host::backend::CommandSpec;
 use tokio::net::TcpStream;
-use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 mod client;
 mod keys;
+mod leash;
 mod terminal;
 
 pub use keys::{Grant, check, host_key};
 
 use client::Client;
+use leash::Leash;
 
-/// How long authentication may take.
-const HELLO: Duration = Duration::from_secs(30);
+use crate::admission::{Admission, Seat, accept_all};
+
 /// How often a quiet connection is probed; after some probes without a reply it is closed.
 const KEEPALIVE: Duration = Duration::from_secs(30);
-/// The most clients at once.
-const CLIENTS: usize = 100;
-/// How long to wait when no connection can be accepted.
-const BREATH: Duration = Duration::from_millis(100);
+/// How long the last message to a client may take.
+const LAST_WORDS: Duration = Duration::from_millis(100);
 
 /// What a client asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -107,7 +106,7 @@ struct ClientTerminal {
 ///
 /// # Errors
 /// When the listener cannot be used.
-pub fn listen(door: SshDoor, listener: TcpListener) -> io::Result<SocketAddr> {
+pub fn listen(door: SshDoor, listener: TcpListener, admission: Arc<Admission>) -> io::Result<SocketAddr> {
     let address = listener.local_addr()?;
     listener.set_nonblocking(true)?;
     let listener = tokio::net::TcpListener::from_std(listener)?;
@@ -126,43 +125,28 @@ pub fn listen(door: SshDoor, listener: TcpListener) -> io::Result<SocketAddr> {
         ..server::Config::default()
     });
     let door = Arc::new(door);
-    let room = Arc::new(Semaphore::new(CLIENTS));
-    tokio::spawn(async move {
-        loop {
-            // With too many clients, the next one waits to be accepted.
-            let Ok(permit) = Arc::clone(&room).acquire_owned().await else { return };
-            let Ok((stream, peer)) = listener.accept().await else {
-                tokio::time::sleep(BREATH).await;
-                continue;
-            };
-            let served = serve(Arc::clone(&door), Arc::clone(&config), stream, peer);
-            tokio::spawn(async move {
-                served.await;
-                drop(permit);
-            });
-        }
-    });
+    tokio::spawn(accept_all(admission, "ssh", listener, move |stream, seat| {
+        serve(Arc::clone(&door), Arc::clone(&config), stream, seat)
+    }));
     Ok(address)
 }
 
 /// Serves one client to its end. One that does not authenticate in time is disconnected.
-async fn serve(door: Arc<SshDoor>, config: Arc<server::Config>, stream: TcpStream, peer: SocketAddr) {
-    let (client, known) = Client::new(door, peer.ip());
-    let greeted = timeout(HELLO, server::run_stream(config, stream, client)).await;
+async fn serve(door: Arc<SshDoor>, config: Arc<server::Config>, stream: TcpStream, seat: Seat) {
+    let Ok(peer) = stream.peer_addr() else { return };
+    let client = Client::new(door, peer.ip(), seat.clone());
+    // When this task ends, so does the connection.
+    let (stream, _holder) = Leash::new(stream);
+    let greeted = timeout(seat.time_left(), server::run_stream(config, stream, client)).await;
     let Ok(Ok(session)) = greeted else { return };
     let handle = session.handle();
     let mut session = std::pin::pin!(session);
-    let late = async {
-        if timeout(HELLO, known).await.is_ok() {
-            std::future::pending::<()>().await;
-        }
-    };
     tokio::select! {
         _ = &mut session => return,
-        () = late => {}
+        () = seat.late() => {}
     }
     let why = "authentication timed out";
     // The client may be gone already.
     let _ = handle.disconnect(russh::Disconnect::ByApplication, why.into(), String::new()).await;
-    let _ = timeout(BREATH, session).await;
+    let _ = timeout(LAST_WORDS, session).await;
 }

@@ -11,6 +11,7 @@ use tapdeck_host::InheritedSignals;
 use tapdeck_host::backend::{
     Backend, CommandSpec, EndOfInput, Got, LocalPty, Pipes, StopSignal, TerminalSetup,
 };
+use tapdeck_term::printable;
 use tokio::io::unix::AsyncFd;
 use tokio::io::{Interest, Ready};
 
@@ -27,7 +28,8 @@ const LOOK: std::time::Duration = std::time::Duration::from_millis(100);
 /// Tells a client why it gets nothing.
 pub(super) async fn refuse(channel: Channel<Msg>, why: String, code: i32) {
     let (_reader, writer) = channel.split();
-    let text = format!("tapdeck: {why}\r\n");
+    // The reason quotes names, of sessions and of what the client asked for.
+    let text = format!("tapdeck: {}\r\n", printable(&why));
     // A client that is gone needs no reason.
     let _ = writer.extended_data(1, text.as_bytes()).await;
     end(&writer, Exit::Code(code)).await;

@@ -15,11 +15,11 @@ use tapdeck_host::Clock;
 use tapdeck_host::registry::Listing;
 use tapdeck_proto::attach::{Opened, Said};
 use tapdeck_term::{Rgb, Theme};
-use tokio::sync::mpsc::Sender;
+use tokio::sync::mpsc::{Receiver, Sender};
 use tokio::time::timeout;
 
 use super::Site;
-use super::guard::{Pass, no_credential, refuse};
+use super::guard::{Pass, REVOKED, refuse};
 use super::relay::{Asked, BEAT, STUCK, bye, find, meet, only, ping};
 use crate::client::{Attach, Attachment, ClientError, Incoming};
 use crate::door::Address;
@@ -30,8 +30,7 @@ const PROTOCOL: &str = "v1.alis";
 const LOOK: Duration = Duration::from_millis(500);
 
 /// `GET /ws/alis`: streams the only live session.
-pub(super) async fn upgrade(State(site): State<Site>, headers: HeaderMap, ws: Asked) -> Response {
-    let Some(pass) = site.pass(&headers) else { return no_credential() };
+pub(super) async fn upgrade(State(site): State<Site>, pass: Pass, headers: HeaderMap, ws: Asked) -> Response {
     let Some(listing) = only().await else {
         return refuse(StatusCode::NOT_FOUND, "say which session is meant: /ws/alis/ID");
     };
@@ -41,11 +40,11 @@ pub(super) async fn upgrade(State(site): State<Site>, headers: HeaderMap, ws: As
 /// `GET /ws/alis/ID`: streams a session.
 pub(super) async fn upgrade_to(
     State(site): State<Site>,
+    pass: Pass,
     Path(id): Path<String>,
     headers: HeaderMap,
     ws: Asked,
 ) -> Response {
-    let Some(pass) = site.pass(&headers) else { return no_credential() };
     let Some(listing) = find(id).await else { return refuse(StatusCode::NOT_FOUND, "no such session") };
     begin(site, pass, listing, &headers, ws)
 }
@@ -64,27 +63,30 @@ async fn serve(site: Site, pass: Pass, listing: Listing, mut socket: WebSocket) 
     if watcher.spawn(move || watch(&listing, clock, theme, &said)).is_err() {
         return bye(&mut socket, "no thread to be had").await;
     }
+    let why = site.while_valid(&pass, relay(&mut socket, &mut heard)).await;
+    if let Some(why) = why.unwrap_or(Some(REVOKED)) {
+        bye(&mut socket, why).await;
+    }
+}
+
+/// Passes the stream on. Returns why it ended, unless the player is gone.
+async fn relay(socket: &mut WebSocket, heard: &mut Receiver<Vec<u8>>) -> Option<&'static str> {
     let mut beat = tokio::time::interval(BEAT);
     loop {
         tokio::select! {
             message = heard.recv() => {
-                let Some(message) = message else { return bye(&mut socket, "the session has ended").await };
+                let Some(message) = message else { return Some("the session has ended") };
                 let sent = timeout(STUCK, socket.send(Message::Binary(Vec::into(message)))).await;
                 if !matches!(sent, Ok(Ok(()))) {
-                    return;
+                    return None;
                 }
             }
             message = socket.recv() => match message {
-                Some(Ok(Message::Close(_)) | Err(_)) | None => return,
+                Some(Ok(Message::Close(_)) | Err(_)) | None => return None,
                 Some(Ok(_)) => {}
             },
             _ = beat.tick() => {
-                if !site.still(&pass) {
-                    return bye(&mut socket, "the credential is no longer good").await;
-                }
-                if ping(&mut socket).await.is_none() {
-                    return;
-                }
+                ping(socket).await?;
             }
         }
     }
@@ -288,7 +290,7 @@ mod tests {
             (Incoming::Output(b"x".to_vec()), 1, &[b"o\x04\x00\x01x"]),
             (control(Said::Driver { driver: None, you: false }), 1300, &[]),
             (
-                control(Said::Exit(Exit { code: 130, signal: None })),
+                control(Said::Exit(Exit { code: 130, signal: None, recording_error: None })),
                 1301,
                 &[b"x\x05\x01\x82\x01", b"\x04\x00"],
             ),

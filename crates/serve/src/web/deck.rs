@@ -1,8 +1,14 @@
-//! Plays a recording for one browser: a thread that has the player, keeps its pace, and sends
-//! frames as fast as they are drawn. It ends when the page is gone.
+//! Plays a recording for one browser: it has the player, keeps its pace, and sends frames as fast
+//! as they are drawn. It ends when the page is gone.
+//!
+//! It reads commands and says messages line by line at a socket, so that it can be a process of its
+//! own, in a sandbox: a recording may come from a stranger.
 
+use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::thread;
 use std::time::Duration;
 
 use tapdeck_core::Time;
@@ -13,7 +19,6 @@ use tapdeck_proto::page::{
 };
 use tapdeck_tape::{Kind, Moment, MomentKind};
 use tapdeck_term::{Settings, Theme};
-use tokio::sync::mpsc::Sender;
 
 use crate::paint::{self, Drawn, HOLD};
 
@@ -32,17 +37,42 @@ const SCROLLBACK: usize = 10_000;
 /// The most moments that are told.
 const MOMENTS: usize = 2000;
 
-/// Plays until the commands end. What goes wrong is said as `ERROR {error}`.
-pub(super) fn play(path: &Path, commands: &Receiver<String>, say: &Sender<String>) {
+/// The longest command.
+const COMMAND: u64 = 64 * 1024;
+/// Commands that wait for the deck.
+const COMMANDS: usize = 1024;
+
+/// Plays a recording for the browser behind this socket, until that is gone. What goes wrong is
+/// said as `ERROR {error}`.
+///
+/// # Errors
+/// When no thread can be started for the commands.
+pub fn play(path: &Path, page: UnixStream) -> io::Result<()> {
+    let (command, commands) = sync_channel(COMMANDS);
+    let mut from = BufReader::new(page.try_clone()?);
+    thread::Builder::new().name("tapdeck-commands".into()).spawn(move || {
+        let mut line = String::new();
+        // A line without an end is the last one.
+        while matches!((&mut from).take(COMMAND).read_line(&mut line), Ok(1..)) && line.ends_with('\n') {
+            line.pop();
+            if command.send(std::mem::take(&mut line)).is_err() {
+                return;
+            }
+        }
+    })?;
     let settings = Settings::default().replies(false).scrollback(SCROLLBACK);
+    let mut say = page;
     let ended = match Player::open(path, settings) {
-        Ok(player) => Deck::new(player, say.clone()).run(commands),
+        Ok(player) => Deck::new(player, &say).run(&commands),
         Err(e) => Err(PlayEnd::Failed(e)),
     };
     if let Err(PlayEnd::Failed(e)) = ended {
         // A page that is gone needs no reason.
-        let _ = say.blocking_send(Failed { error: e.to_string() }.line());
+        let _ = say.write_all(format!("{}\n", Failed { error: e.to_string() }.line()).as_bytes());
     }
+    // The thread may still wait for a command.
+    let _ = say.shutdown(std::net::Shutdown::Both);
+    Ok(())
 }
 
 /// Why playing ended.
@@ -57,9 +87,9 @@ impl From<PlayError> for PlayEnd {
     }
 }
 
-struct Deck {
+struct Deck<'a> {
     player: Player,
-    say: Sender<String>,
+    say: &'a UnixStream,
     clock: Clock,
     playing: bool,
     speed: f64,
@@ -82,8 +112,8 @@ struct Deck {
     told_at: Time,
 }
 
-impl Deck {
-    fn new(mut player: Player, say: Sender<String>) -> Self {
+impl<'a> Deck<'a> {
+    fn new(mut player: Player, say: &'a UnixStream) -> Self {
         player.look_ahead();
         Self {
             idle: player.idle_limit(),
@@ -132,8 +162,9 @@ impl Deck {
         }
     }
 
-    fn tell(&self, message: &impl PageMessage) -> Result<(), PlayEnd> {
-        self.say.blocking_send(message.line()).map_err(|_| PlayEnd::Gone)
+    fn tell(&mut self, message: &impl PageMessage) -> Result<(), PlayEnd> {
+        let line = format!("{}\n", message.line());
+        self.say.write_all(line.as_bytes()).map_err(|_| PlayEnd::Gone)
     }
 
     fn now(&self) -> Time {
@@ -384,33 +415,31 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("a.cast");
         std::fs::write(&path, cast).expect("written");
-        let (command, commands) = std::sync::mpsc::channel();
-        let (say, mut heard) = tokio::sync::mpsc::channel(8);
-        let deck = std::thread::spawn(move || play(&path, &commands, &say));
-        let clock = Clock::start();
+        let (mut page, socket) = UnixStream::pair().expect("sockets");
+        page.set_read_timeout(Some(PATIENCE)).expect("set");
+        let deck = thread::spawn(move || play(&path, socket));
+        let mut heard = BufReader::new(page.try_clone().expect("a copy"));
         for (what, place, cols) in said {
-            command.send((*what).to_owned()).expect("it listens");
+            page.write_all(format!("{what}\n").as_bytes()).expect("it listens");
             let mut now = (None, None);
             while now != (Some(*place), Some(*cols)) {
-                let Ok(line) = heard.try_recv() else {
-                    assert!(clock.elapsed() < PATIENCE, "{what} leads to {now:?}, not {place} and {cols}");
-                    std::thread::park_timeout(Duration::from_millis(2));
-                    continue;
-                };
+                let mut line = String::new();
+                let read = heard.read_line(&mut line);
+                assert!(read.is_ok(), "{what} leads to {now:?}, not {place} and {cols}");
                 let (verb, payload) = line.split_once(' ').expect("a verb");
                 let value: Value = serde_json::from_str(payload).expect("JSON");
                 match verb {
                     "STATE" if value["seeking"] == false => now.0 = value["at_ms"].as_u64(),
                     "FRAME" => {
                         now.1 = value["cols"].as_u64();
-                        command.send("ACK".to_owned()).expect("it listens");
+                        page.write_all(b"ACK\n").expect("it listens");
                     }
                     _ => {}
                 }
             }
         }
-        drop((command, heard));
-        deck.join().expect("it ends");
+        drop((page, heard));
+        deck.join().expect("it ends").expect("it played");
     }
 
     /// `]` went past the resize behind a marker, and `[` stayed there for ever.

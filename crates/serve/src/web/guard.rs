@@ -4,23 +4,34 @@
 //! Programs may send the token itself as a bearer.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
-use axum::Json;
-use axum::extract::{Request, State};
+use axum::extract::{FromRequestParts, Request, State};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
 use tapdeck_core::{Authority, Need, Right};
 use tapdeck_proto::bus::{Hex, PaintTheme};
 use tapdeck_proto::page::{Body, LoggedIn, Login, NamedTheme, PageScope};
 use tapdeck_term::{Rgb, Theme};
+use tokio::time::timeout;
 
 use super::Site;
+use super::serving::REQUEST;
+use crate::admission::Seat;
 use crate::live::same;
 
 /// The most logins at once; a new one replaces the oldest.
 const LOGINS: usize = 256;
 const TOKEN: usize = 1024;
+/// How often a pass is looked at again, where no change is told.
+const LOOK: Duration = Duration::from_secs(10);
+/// What a client is told whose pass is no longer valid.
+pub(super) const REVOKED: &str = "the credential is no longer good";
+/// The longest body of a request.
+const BODY: usize = 4096;
 
 /// The logins: each cookie's secret, and the token that was exchanged for it.
 #[derive(Default)]
@@ -31,35 +42,107 @@ pub(super) struct Logins(VecDeque<(String, String)>);
 pub(super) struct Pass {
     pub(super) token: String,
     pub(super) authority: Authority,
+    /// The seat of its connection, which it keeps.
+    _seat: Seat,
+}
+
+/// A request's pass, which [`check`] has put there.
+impl FromRequestParts<Site> for Pass {
+    type Rejection = Response;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Site) -> Result<Self, Response> {
+        parts.extensions.get::<Self>().cloned().ok_or_else(no_credential)
+    }
+}
+
+/// The credential that a request shows.
+enum Shown {
+    /// A token that is not known: a guess, for all that the server knows.
+    Wrong,
+    /// A token that grants this.
+    Known(String, Authority),
+    Nothing,
 }
 
 impl Site {
-    /// Makes the authority of a request from its credential: a bearer token, or the cookie that a
-    /// token was exchanged for.
-    pub(super) fn pass(&self, headers: &HeaderMap) -> Option<Pass> {
-        let token = match bearer(headers) {
-            Some(token) => token.to_owned(),
-            None => {
-                let cookie = self.cookie(headers)?;
-                let logins = self.logins();
-                let known = logins.0.iter().find(|(secret, _)| same(secret.as_bytes(), cookie.as_bytes()));
-                known?.1.clone()
-            }
+    /// Reads the credential of a request: a bearer token, or the cookie that a token was exchanged
+    /// for. A cookie of an earlier login is no guess.
+    fn shown(&self, headers: &HeaderMap) -> Shown {
+        if let Some(token) = bearer(headers) {
+            return self.known(token);
+        }
+        let Some(cookie) = self.cookie(headers) else { return Shown::Nothing };
+        let token = {
+            let logins = self.logins();
+            let known = logins.0.iter().find(|(secret, _)| same(secret.as_bytes(), cookie.as_bytes()));
+            known.map(|(_, token)| token.clone())
         };
-        let authority = self.authority(&token)?;
-        Some(Pass { token, authority })
+        match token.map(|token| self.known(&token)) {
+            Some(known @ Shown::Known(..)) => known,
+            _ => Shown::Nothing,
+        }
     }
 
-    /// Returns what a token grants on the page: nothing, unless it lets its bearer watch.
-    fn authority(&self, token: &str) -> Option<Authority> {
-        let authority = (self.0.options.check)(token)?;
-        let now = self.0.clock.now().wall;
-        authority.check(Need::Watch, false, now).is_ok().then_some(authority)
+    fn known(&self, token: &str) -> Shown {
+        match (self.0.options.check)(token) {
+            Some(authority) => Shown::Known(token.to_owned(), authority),
+            None => Shown::Wrong,
+        }
+    }
+
+    /// Makes the pass of a request, and admits its connection. A token that does not let its bearer
+    /// watch is worth nothing on the page.
+    async fn pass(&self, shown: Shown, seat: &Seat) -> Result<Option<Pass>, Response> {
+        let (token, authority) = match shown {
+            Shown::Known(token, authority) => (token, authority),
+            Shown::Wrong => {
+                seat.failed().await;
+                return Ok(None);
+            }
+            Shown::Nothing => return Ok(None),
+        };
+        if !self.may_watch(authority) {
+            return Ok(None);
+        }
+        seat.admit().map_err(|full| refuse(StatusCode::SERVICE_UNAVAILABLE, &full.to_string()))?;
+        Ok(Some(Pass { token, authority, _seat: seat.clone() }))
+    }
+
+    fn may_watch(&self, authority: Authority) -> bool {
+        authority.check(Need::Watch, false, self.0.clock.now().wall).is_ok()
+    }
+
+    /// Does something for the bearer of a pass; `None` if the pass is revoked or expires meanwhile.
+    pub(super) async fn while_valid<T>(&self, pass: &Pass, work: impl Future<Output = T>) -> Option<T> {
+        tokio::select! {
+            done = work => Some(done),
+            () = self.revoked(pass) => None,
+        }
+    }
+
+    /// Waits until a pass no longer grants the same.
+    async fn revoked(&self, pass: &Pass) {
+        let mut changes = self.0.options.changes.clone();
+        while self.still(pass) {
+            let changed = async {
+                match &mut changes {
+                    Some(changes) => changes.changed().await.is_ok(),
+                    None => false,
+                }
+            };
+            let expires = pass.authority.expires().map(|at| at.since(self.0.clock.now().wall));
+            // What nothing tells of is looked at now and then.
+            let look = expires.map_or(LOOK, |left| left.min(LOOK));
+            if timeout(look, changed).await == Ok(false) {
+                changes = None;
+                tokio::time::sleep(look).await;
+            }
+        }
     }
 
     /// Returns whether a pass still grants the same.
-    pub(super) fn still(&self, pass: &Pass) -> bool {
-        self.authority(&pass.token) == Some(pass.authority)
+    fn still(&self, pass: &Pass) -> bool {
+        (self.0.options.check)(&pass.token) == Some(pass.authority) && self.may_watch(pass.authority)
     }
 
     /// Returns whether a pass lets its bearer start programs. What the page starts it also drives.
@@ -110,7 +193,7 @@ pub(super) fn refuse(status: StatusCode, why: &str) -> Response {
     (status, format!("{why}\n")).into_response()
 }
 
-pub(super) fn no_credential() -> Response {
+fn no_credential() -> Response {
     refuse(
         StatusCode::UNAUTHORIZED,
         "a token is needed: open the link that the server printed, or this page with #token= and a token behind it",
@@ -118,13 +201,21 @@ pub(super) fn no_credential() -> Response {
 }
 
 /// Checks every request first, and adds security headers to every answer.
-pub(super) async fn check(State(site): State<Site>, request: Request, next: Next) -> Response {
+pub(super) async fn check(
+    State(site): State<Site>,
+    Extension(seat): Extension<Seat>,
+    request: Request,
+    next: Next,
+) -> Response {
     let headers = request.headers();
     let host = headers.get(header::HOST).and_then(|h| h.to_str().ok()).unwrap_or_default().to_owned();
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     let mut response = match suspect(&site, &request, &host) {
         Some(why) => refuse(StatusCode::FORBIDDEN, why),
-        None => next.run(request).await,
+        None => match prepared(&site, &seat, request).await {
+            Ok(request) => next.run(request).await,
+            Err(refusal) => refusal,
+        },
     };
     let status = response.status();
     // Neither the path nor the method has a token in it; tokens come in a header or a body.
@@ -165,6 +256,25 @@ pub(super) async fn check(State(site): State<Site>, request: Request, next: Next
     response
 }
 
+/// Gives a request its pass, if it has one, and waits for all of its body.
+async fn prepared(site: &Site, seat: &Seat, mut request: Request) -> Result<Request, Response> {
+    // The tty wire has a credential of its own.
+    if request.uri().path() != "/ws/tty"
+        && let Some(pass) = site.pass(site.shown(request.headers()), seat).await?
+    {
+        request.extensions_mut().insert(pass);
+    }
+    if request.method() != Method::POST {
+        return Ok(request);
+    }
+    let (parts, body) = request.into_parts();
+    match timeout(REQUEST, axum::body::to_bytes(body, BODY)).await {
+        Ok(Ok(body)) => Ok(Request::from_parts(parts, body.into())),
+        Ok(Err(_)) => Err(refuse(StatusCode::PAYLOAD_TOO_LARGE, "the request is too long")),
+        Err(_) => Err(refuse(StatusCode::REQUEST_TIMEOUT, "the request did not come to its end in time")),
+    }
+}
+
 /// Returns what is wrong with a request's host or origin.
 fn suspect(site: &Site, request: &Request, host: &str) -> Option<&'static str> {
     let headers = request.headers();
@@ -196,13 +306,19 @@ fn suspect(site: &Site, request: &Request, host: &str) -> Option<&'static str> {
 
 /// `POST /login {token}`: exchanges a token for a cookie. A body of another form is refused like a
 /// wrong token.
-pub(super) async fn log_in(State(site): State<Site>, Json(body): Json<Body<Login>>) -> Response {
+pub(super) async fn log_in(
+    State(site): State<Site>,
+    Extension(seat): Extension<Seat>,
+    Json(body): Json<Body<Login>>,
+) -> Response {
     let token = match &body {
         Body::Object(Login { token }) if token.len() <= TOKEN => token,
         _ => "",
     };
-    let Some(authority) = site.authority(token) else {
-        return refuse(StatusCode::FORBIDDEN, "the token is wrong, or no longer good");
+    let pass = match site.pass(site.known(token), &seat).await {
+        Ok(Some(pass)) => pass,
+        Ok(None) => return refuse(StatusCode::FORBIDDEN, "the token is wrong, or no longer good"),
+        Err(refusal) => return refusal,
     };
     let Ok(secret) = tapdeck_host::registry::new_token() else {
         return refuse(StatusCode::SERVICE_UNAVAILABLE, "no randomness to be had");
@@ -215,13 +331,12 @@ pub(super) async fn log_in(State(site): State<Site>, Json(body): Json<Body<Login
     }
     logins.0.push_back((secret, token.to_owned()));
     drop(logins);
-    let pass = Pass { token: token.to_owned(), authority };
     ([(header::SET_COOKIE, cookie)], scope_of(&site, &pass)).into_response()
 }
 
 /// `GET /login`: returns what the cookie allows.
-pub(super) async fn logged_in(State(site): State<Site>, headers: HeaderMap) -> Response {
-    site.pass(&headers).map_or_else(no_credential, |pass| scope_of(&site, &pass).into_response())
+pub(super) async fn logged_in(State(site): State<Site>, pass: Pass) -> Response {
+    scope_of(&site, &pass).into_response()
 }
 
 /// Returns the most that the page offers to a pass's bearer, and the themes.

@@ -13,7 +13,7 @@ use tapdeck_proto::page::{List, ListedSession, PageMessage as _, ShownStatus};
 use tokio::time::{Duration, interval};
 
 use super::Site;
-use super::guard::{Pass, no_credential};
+use super::guard::{Pass, REVOKED};
 use super::recordings;
 use super::relay::{Asked, bye, meet, say};
 use crate::client::{Described, Said, alive, describe_all};
@@ -25,23 +25,26 @@ const LOOK: Duration = Duration::from_millis(1000);
 #[derive(Default)]
 pub(super) struct Listed(Option<(Time, Arc<str>)>);
 
-pub(super) async fn upgrade(State(site): State<Site>, headers: HeaderMap, ws: Asked) -> Response {
-    let Some(pass) = site.pass(&headers) else { return no_credential() };
+pub(super) async fn upgrade(State(site): State<Site>, pass: Pass, headers: HeaderMap, ws: Asked) -> Response {
     meet(ws, &headers, |ws| ws, move |socket| serve(site, pass, socket))
 }
 
 async fn serve(site: Site, pass: Pass, mut socket: WebSocket) {
+    if site.while_valid(&pass, follow(&site, &mut socket)).await.is_none() {
+        bye(&mut socket, REVOKED).await;
+    }
+}
+
+/// Sends the list until the browser is gone.
+async fn follow(site: &Site, socket: &mut WebSocket) {
     let mut shown: Option<Arc<str>> = None;
     let mut beat = interval(LOOK);
     loop {
         tokio::select! {
             _ = beat.tick() => {
-                if !site.still(&pass) {
-                    return bye(&mut socket, "the credential is no longer good").await;
-                }
                 let list = site.list().await;
                 if shown.as_ref() != Some(&list) {
-                    if say(&mut socket, list.to_string()).await.is_none() {
+                    if say(socket, list.to_string()).await.is_none() {
                         return;
                     }
                     shown = Some(list);
@@ -108,6 +111,7 @@ fn brief(session: Described) -> ListedSession {
                 title: status.title,
                 exit: status.exit,
                 recording: status.recording,
+                recording_error: status.recording_error,
             }),
             ..listed
         },

@@ -19,16 +19,23 @@ mod serving;
 #[cfg(feature = "net")]
 mod tty;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use axum::Router;
 use axum::routing::{get, post};
+use axum::{Extension, Router};
 use tapdeck_core::Authority;
 use tapdeck_host::Clock;
 use tapdeck_term::Theme;
+use tokio::sync::watch;
 
+pub use deck::play as play_recording;
+#[cfg(feature = "net")]
+pub(crate) use serving::serve_seated;
 pub use serving::{serve, serve_stream};
+
+use crate::admission::Seat;
 
 /// Returns what a token grants, if anything. It is called again while a client stays, so that a
 /// token can be revoked.
@@ -67,6 +74,8 @@ pub struct SiteOptions {
     pub check: Check,
     /// The folder whose recordings are shown.
     pub recordings: Option<PathBuf>,
+    /// The process that plays a recording, in a sandbox.
+    pub player: Option<play::PlayerProcess>,
     /// Starts sessions for clients that may, where no server of the tty wire does.
     pub start: Option<Start>,
     /// Other origins, such as `https://docs.example`, that may show live streams to a browser that
@@ -77,6 +86,8 @@ pub struct SiteOptions {
     /// The server of the tty wire, which also opens sessions.
     #[cfg(feature = "net")]
     pub tty: Option<Arc<crate::net::Server>>,
+    /// Told when a token may have been revoked.
+    changes: Option<watch::Receiver<u64>>,
 }
 
 impl SiteOptions {
@@ -88,11 +99,13 @@ impl SiteOptions {
             secure: false,
             check: Box::new(check),
             recordings: None,
+            player: None,
             start: None,
             players: Vec::new(),
             themes: Themes::default(),
             #[cfg(feature = "net")]
             tty: None,
+            changes: None,
         }
     }
 
@@ -125,6 +138,15 @@ impl SiteOptions {
         self
     }
 
+    /// Plays each recording in a process that this makes, and that calls [`play_recording`] with
+    /// its standard input. Recordings may come from strangers, and the process can shut itself in.
+    /// Without it, a thread of this process plays them.
+    #[must_use]
+    pub fn player(mut self, player: impl Fn(&Path) -> Command + Send + Sync + 'static) -> Self {
+        self.player = Some(Box::new(player));
+        self
+    }
+
     /// Sets what starts sessions for clients that may, where no server of the tty wire does.
     #[must_use]
     pub fn start(
@@ -150,10 +172,11 @@ impl SiteOptions {
         self
     }
 
-    /// Sets the server of the tty wire, which also opens sessions.
+    /// Sets the server of the tty wire, which also opens sessions and tells when its tokens change.
     #[cfg(feature = "net")]
     #[must_use]
     pub fn tty(mut self, tty: Arc<crate::net::Server>) -> Self {
+        self.changes = Some(tty.changes());
         self.tty = Some(tty);
         self
     }
@@ -234,7 +257,7 @@ impl Site {
     }
 
     /// Returns the routes of the page.
-    fn router(&self) -> Router {
+    fn router(&self, seat: Seat) -> Router {
         let router = Router::new();
         #[cfg(feature = "net")]
         let router = router.route("/ws/tty", get(tty::upgrade));
@@ -249,8 +272,8 @@ impl Site {
             .route("/ws/alis", get(alis::upgrade))
             .route("/ws/alis/{id}", get(alis::upgrade_to))
             .route("/ws/play/{*name}", get(play::upgrade))
-            .layer(axum::extract::DefaultBodyLimit::max(4096))
             .layer(axum::middleware::from_fn_with_state(self.clone(), guard::check))
+            .layer(Extension(seat))
             .with_state(self.clone())
     }
 

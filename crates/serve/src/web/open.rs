@@ -3,12 +3,12 @@
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use tapdeck_host::backend::command_line;
 use tapdeck_proto::page::{Body, OpenSession, Started};
 
-use super::guard::{Pass, no_credential, refuse};
+use super::guard::{Pass, refuse};
 use super::{Site, StartError};
 
 /// The longest command line, in bytes.
@@ -17,10 +17,9 @@ const LINE: usize = 2048;
 /// `POST /sessions {command}`: starts the command, or the user's shell without one; answers `{id}`.
 pub(super) async fn open(
     State(site): State<Site>,
-    headers: HeaderMap,
+    pass: Pass,
     Json(body): Json<Body<OpenSession>>,
 ) -> Response {
-    let Some(pass) = site.pass(&headers) else { return no_credential() };
     if !site.may_open(&pass) {
         return refuse(StatusCode::FORBIDDEN, "this link does not let you start programs");
     }

@@ -1,27 +1,38 @@
 //! A recording in a browser: commands in, frames out, over a WebSocket. [`super::deck`] plays it.
 
-use std::path::PathBuf;
-use std::sync::mpsc;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path as FilePath, PathBuf};
+use std::process::{Child, Command, Stdio};
 
-use axum::extract::ws::{Message, WebSocket};
+use axum::extract::ws::WebSocket;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
+use tokio::net::UnixStream;
 
-use super::guard::{Pass, no_credential, refuse};
-use super::relay::{Asked, BEAT, bye, meet, ping, say};
+use super::guard::{Pass, REVOKED, refuse};
+use super::relay::{Asked, FarSide, Lines, bye, meet, relay};
 use super::{Site, deck, recordings};
 
-/// Commands that wait for the deck.
-const COMMANDS: usize = 1024;
+const RECORDING: FarSide = FarSide {
+    name: "recording",
+    ended: "the recording cannot be played",
+    // Commands of later versions are ignored by the deck.
+    takes: |_| true,
+};
+
+/// Makes the process that plays a recording for a browser at its standard input, with
+/// [`deck::play`].
+pub(crate) type PlayerProcess = Box<dyn Fn(&FilePath) -> Command + Send + Sync>;
 
 pub(super) async fn upgrade(
     State(site): State<Site>,
+    pass: Pass,
     Path(name): Path<String>,
     headers: HeaderMap,
     ws: Asked,
 ) -> Response {
-    let Some(pass) = site.pass(&headers) else { return no_credential() };
     let root = site.0.options.recordings.clone();
     let found = tokio::task::spawn_blocking(move || root.and_then(|root| recordings::find(&root, &name)));
     let Ok(Some(path)) = found.await else { return refuse(StatusCode::NOT_FOUND, "no such recording") };
@@ -32,41 +43,43 @@ async fn serve(site: Site, pass: Pass, path: PathBuf, mut socket: WebSocket) {
     let Ok(_seat) = site.0.decks.try_acquire() else {
         return bye(&mut socket, "too many recordings are open").await;
     };
-    let (command, commands) = mpsc::sync_channel(COMMANDS);
-    let (said, mut heard) = tokio::sync::mpsc::channel(8);
-    let deck = std::thread::Builder::new().name("tapdeck-deck".into());
-    if deck.spawn(move || deck::play(&path, &commands, &said)).is_err() {
-        return bye(&mut socket, "no thread to be had").await;
-    }
-    let mut beat = tokio::time::interval(BEAT);
-    loop {
-        tokio::select! {
-            text = heard.recv() => match text {
-                Some(text) => {
-                    if say(&mut socket, text).await.is_none() {
-                        return;
-                    }
-                }
-                None => return bye(&mut socket, "the recording cannot be played").await,
-            },
-            message = socket.recv() => match message {
-                Some(Ok(Message::Text(text))) => {
-                    // A deck this far behind has no page that waits for it.
-                    if command.try_send(text.as_str().to_owned()).is_err() {
-                        return bye(&mut socket, "too many commands at once").await;
-                    }
-                }
-                Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
-                _ => return,
-            },
-            _ = beat.tick() => {
-                if !site.still(&pass) {
-                    return bye(&mut socket, "the credential is no longer good").await;
-                }
-                if ping(&mut socket).await.is_none() {
-                    return;
-                }
-            }
+    let why = match start(site.0.options.player.as_ref(), path) {
+        Ok((_process, deck)) => {
+            let mut deck = Lines::new(deck, Vec::new());
+            let relayed = site.while_valid(&pass, relay(&mut deck, &RECORDING, &mut socket)).await;
+            relayed.unwrap_or_else(|| REVOKED.into())
         }
+        Err(e) => format!("it cannot be played here: {e}"),
+    };
+    bye(&mut socket, &why).await;
+}
+
+/// Starts a deck: a process of its own, or a thread where there is no command for one.
+fn start(player: Option<&PlayerProcess>, path: PathBuf) -> io::Result<(Option<Process>, UnixStream)> {
+    let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
+    ours.set_nonblocking(true)?;
+    let process = match player {
+        Some(player) => {
+            let mut command = player(&path);
+            command.stdin(Stdio::from(OwnedFd::from(theirs))).stdout(Stdio::null()).stderr(Stdio::null());
+            Some(Process(command.spawn()?))
+        }
+        None => {
+            let thread = std::thread::Builder::new().name("tapdeck-deck".into());
+            thread.spawn(move || deck::play(&path, theirs))?;
+            None
+        }
+    };
+    Ok((process, UnixStream::from_std(ours)?))
+}
+
+/// A process that ends with the browser that it plays for.
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It may have ended by itself. Once killed, it does not keep us waiting.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }

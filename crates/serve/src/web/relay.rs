@@ -22,7 +22,7 @@ use tokio::time::{Instant, timeout};
 use tracing::Instrument;
 
 use super::Site;
-use super::guard::{Pass, no_credential, refuse};
+use super::guard::{Pass, REVOKED, refuse};
 use crate::client::{ANSWER, Bus, ClientError, Hello, alive};
 use crate::conn::Conn;
 use crate::door::Address;
@@ -35,7 +35,7 @@ const MESSAGE: usize = 4 << 20;
 const PASTE: usize = (16 << 20) - 1;
 /// The longest frame from a session.
 const FRAME: usize = 16 << 20;
-/// How often to check whether the browser is still there and its credential still valid.
+/// How often to check whether the browser is still there.
 pub(super) const BEAT: Duration = Duration::from_secs(10);
 /// A browser is gone after this long without a sign of life.
 const SILENCE: Duration = Duration::from_secs(40);
@@ -71,11 +71,11 @@ where
 
 pub(super) async fn upgrade(
     State(site): State<Site>,
+    pass: Pass,
     Path(id): Path<String>,
     headers: HeaderMap,
     ws: Asked,
 ) -> Response {
-    let Some(pass) = site.pass(&headers) else { return no_credential() };
     let Some(listing) = find(id).await else { return refuse(StatusCode::NOT_FOUND, "no such session") };
     let room = |ws: WebSocketUpgrade| ws.max_message_size(PASTE).max_frame_size(PASTE);
     meet(ws, &headers, room, move |socket| serve(site, pass, listing, socket))
@@ -117,7 +117,7 @@ async fn join(listing: Listing, authority: Authority) -> Result<(Lines, SessionW
     let Conn::Unix(stream) = conn else {
         return Err(ClientError::Unfit("a session of this machine is at a path"));
     };
-    Ok((Lines { stream: UnixStream::from_std(stream)?, buf, searched: 0 }, welcome))
+    Ok((Lines::new(UnixStream::from_std(stream)?, buf), welcome))
 }
 
 async fn serve(site: Site, pass: Pass, listing: Listing, mut socket: WebSocket) {
@@ -126,44 +126,58 @@ async fn serve(site: Site, pass: Pass, listing: Listing, mut socket: WebSocket) 
             if say(&mut socket, welcome.line()).await.is_none() {
                 return;
             }
-            relay(&site, &pass, &mut session, &mut socket).await
+            let relayed = site.while_valid(&pass, relay(&mut session, &SESSION, &mut socket)).await;
+            relayed.unwrap_or_else(|| REVOKED.into())
         }
         Err(e) => e.to_string(),
     };
     bye(&mut socket, &why).await;
 }
 
+/// What a browser talks to.
+pub(super) struct FarSide {
+    /// What it is called in messages.
+    pub(super) name: &'static str,
+    /// Why it says no more.
+    pub(super) ended: &'static str,
+    /// Whether a browser may say this verb to it.
+    pub(super) takes: fn(&str) -> bool,
+}
+
+const SESSION: FarSide = FarSide {
+    name: "session",
+    ended: "the session has ended",
+    takes: |verb| bus::VERBS.iter().any(|known| known.page && known.verb == verb),
+};
+
 /// Passes messages on until one side is gone. Returns why it ended.
-async fn relay(site: &Site, pass: &Pass, session: &mut Lines, socket: &mut WebSocket) -> String {
+pub(super) async fn relay(lines: &mut Lines, far: &FarSide, socket: &mut WebSocket) -> String {
     let mut beat = tokio::time::interval(BEAT);
     let mut heard = Instant::now();
     loop {
         tokio::select! {
-            line = session.next() => match line {
+            line = lines.next() => match line {
                 Ok(Some(line)) => {
                     if say(socket, line).await.is_none() {
                         return "gone".into();
                     }
                 }
-                Ok(None) => return "the session has ended".into(),
-                Err(e) => return e,
+                Ok(None) => return far.ended.into(),
+                Err(e) => return format!("the {} {e}", far.name),
             },
             message = socket.recv() => match message {
                 Some(Ok(Message::Text(text))) => {
                     heard = Instant::now();
-                    if let Err(why) = pass_on(session, text.as_str()).await {
+                    if let Err(why) = pass_on(lines, far, text.as_str()).await {
                         return why;
                     }
                 }
                 Some(Ok(Message::Close(_))) | None => return "gone".into(),
-                Some(Ok(Message::Binary(_))) => return "the bus is text".into(),
+                Some(Ok(Message::Binary(_))) => return "messages are text".into(),
                 Some(Ok(_)) => heard = Instant::now(),
                 Some(Err(_)) => return "what came is no message, or too long".into(),
             },
             _ = beat.tick() => {
-                if !site.still(pass) {
-                    return "the credential is no longer good".into();
-                }
                 if heard.elapsed() > SILENCE {
                     return "gone".into();
                 }
@@ -175,19 +189,19 @@ async fn relay(site: &Site, pass: &Pass, session: &mut Lines, socket: &mut WebSo
     }
 }
 
-async fn pass_on(session: &mut Lines, text: &str) -> Result<(), String> {
+async fn pass_on(lines: &mut Lines, far: &FarSide, text: &str) -> Result<(), String> {
     let verb = text.split([' ', '#']).next().unwrap_or_default();
-    if !bus::VERBS.iter().any(|known| known.page && known.verb == verb) {
+    if !(far.takes)(verb) {
         return Err(format!("{verb:.20} is not said here"));
     }
     if text.contains(['\n', '\r']) {
         return Err("a message is one frame".into());
     }
     let line = format!("{text}\n");
-    match timeout(STUCK, session.stream.write_all(line.as_bytes())).await {
-        // A session that has ended reads no more; its last messages are still to be read.
+    match timeout(STUCK, lines.stream.write_all(line.as_bytes())).await {
+        // One that has ended reads no more; its last messages are still to be read.
         Ok(_) => Ok(()),
-        Err(_) => Err("the session does not read".into()),
+        Err(_) => Err(format!("the {} does not read", far.name)),
     }
 }
 
@@ -219,8 +233,8 @@ pub(super) async fn bye(socket: &mut WebSocket, why: &str) {
     let _ = timeout(FAREWELL, said).await;
 }
 
-/// Frames of a session, line by line.
-struct Lines {
+/// What the far side says, line by line.
+pub(super) struct Lines {
     stream: UnixStream,
     buf: Vec<u8>,
     /// How much of it is known to hold no line end.
@@ -228,6 +242,11 @@ struct Lines {
 }
 
 impl Lines {
+    /// Reads from a stream of which this much was read already.
+    pub(super) fn new(stream: UnixStream, buf: Vec<u8>) -> Self {
+        Self { stream, buf, searched: 0 }
+    }
+
     /// The next line. Nothing is lost when this is dropped before it is done.
     async fn next(&mut self) -> Result<Option<String>, String> {
         loop {
@@ -236,11 +255,11 @@ impl Lines {
                 let mut line = std::mem::replace(&mut self.buf, rest);
                 line.pop();
                 self.searched = 0;
-                return String::from_utf8(line).map(Some).map_err(|_| "the session speaks no text".into());
+                return String::from_utf8(line).map(Some).map_err(|_| "speaks no text".into());
             }
             self.searched = self.buf.len();
             if self.searched > FRAME {
-                return Err("the session sends a frame without an end".into());
+                return Err("sends a line without an end".into());
             }
             self.buf.reserve(64 * 1024);
             match self.stream.read_buf(&mut self.buf).await {
@@ -248,7 +267,7 @@ impl Lines {
                 Ok(_) => {}
                 // It ended with something unheard.
                 Err(e) if e.kind() == std::io::ErrorKind::ConnectionReset => return Ok(None),
-                Err(e) => return Err(format!("the session cannot be read: {e}")),
+                Err(e) => return Err(format!("cannot be read: {e}")),
             }
         }
     }

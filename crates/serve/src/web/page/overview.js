@@ -19,10 +19,11 @@ export const sessionEntry = (s) => {
   const knownState = s.state === "running" && s.agent_state && s.agent_state !== "unknown";
   const size = s.cols ? `${s.cols}×${s.rows_n}` : "";
   const holder = s.driver ? `${s.driver} drives` : "";
+  const recording = s.recording_error ? `the recording failed: ${s.recording_error}` : "";
   return {
     key: "s/" + s.id,
     title: s.name || command || s.id,
-    detail: [s.name ? command : s.title, size, holder].filter(Boolean).join(" · "),
+    detail: [s.name ? command : s.title, size, holder, recording].filter(Boolean).join(" · "),
     state: knownState ? s.agent_state : s.state ?? "",
   };
 };

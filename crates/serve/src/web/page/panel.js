@@ -235,10 +235,13 @@ export class Session extends Tile {
     } else if (verb === "EVENT") {
       if (value.name === "DRIVER") this.learn(value.who);
       else if (value.name === "BELL") this.ring();
+      else if (value.name === "RECORDING" && value.error) this.say(`the recording failed: ${value.error}`, 0);
       else if (value.name === "CLOSED") {
         this.over = true;
         this.el.classList.add("over");
-        this.say(value.exit?.signal ? `ended by ${value.exit.signal}` : `ended with ${value.exit?.code ?? 0}`, 0);
+        const how = value.exit?.signal ? `ended by ${value.exit.signal}` : `ended with ${value.exit?.code ?? 0}`;
+        const failed = value.exit?.recording_error;
+        this.say(failed ? `${how} · the recording failed: ${failed}` : how, 0);
         this.setDriver(undefined);
       }
     } else if (verb === "OK" && value && "driver" in value) {
