@@ -77,6 +77,8 @@ pub use screen::Screen;
 pub use session::Credentials;
 pub use session::{Finished, Party, Session, SessionBuilder, Update, Updates};
 pub use tapdeck_host::OutFile;
+#[cfg(feature = "net")]
+pub use tapdeck_host::backend::NewHost;
 pub use terminal::Terminal;
 
 /// What [`SessionBuilder::tap_with`] needs: a tap sees each entry of a session's log.

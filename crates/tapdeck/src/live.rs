@@ -39,7 +39,7 @@ pub const NAME_LIMIT: usize = 64;
 pub fn check_name(name: &str) -> Result<(), DoorError> {
     match name.chars().count() {
         _ if name.trim().is_empty() => Err(DoorError::Blank),
-        _ if name.chars().any(char::is_control) => Err(DoorError::Control),
+        _ if name.chars().any(tapdeck_term::is_unsafe) => Err(DoorError::Control),
         1..=NAME_LIMIT => Ok(()),
         n => Err(DoorError::Name(n)),
     }

@@ -102,6 +102,11 @@ fn what_cannot_be_joined_says_why() -> tapdeck::Result<()> {
     assert!(matches!(join(&server, "stranger", "x"), Err(Error::Remote(_))));
     let who = Credentials::token("driver");
     assert!(matches!(Remote::dial("nowhere", &who, "x"), Err(Error::Invalid(_))));
+    // A server whose key is not known: by default, and if the caller says so.
+    for who in [who.clone(), who.ask_about_new(|new| !new.fingerprint.starts_with("sha256:"))] {
+        let refused = Remote::dial(&server.addresses()[0], &who, "x").expect_err("it is not trusted");
+        assert!(!refused.to_string().contains("no session"), "{refused}");
+    }
     server.stop();
     Ok(())
 }

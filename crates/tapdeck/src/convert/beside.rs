@@ -114,7 +114,7 @@ impl Side {
         if self.empty {
             // One of an older recording of that name must not speak for this one; most often there
             // is none.
-            let _ = std::fs::remove_file(&self.path);
+            let _ = tapdeck_host::disk::remove_file(&self.path);
             return Ok(());
         }
         self.file.commit().map_err(ConvertError::write(&self.path))

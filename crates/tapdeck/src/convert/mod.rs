@@ -419,10 +419,10 @@ impl Conversion {
         }
         self.stop_if_broken(reader)?;
         let path = main.path().to_owned();
-        main.commit()?;
         if native && self.overwrite {
-            forget_sidecars(&path);
+            forget_sidecars(&path).map_err(ConvertError::write(&path))?;
         }
+        main.commit()?;
         let mut losses: Vec<_> = report.losses.iter().collect();
         if let (Some(events), Some(old)) = (&mut sides.events, &mut beside.events) {
             let failed = |e| beside::failed(&self.input, e);

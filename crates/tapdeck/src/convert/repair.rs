@@ -170,14 +170,10 @@ pub fn repair(source: &Source, to: &Path, overwrite: bool) -> Result<Repaired, C
     if written == 0 {
         return Err(ConvertError::Nothing(path.to_owned()));
     }
-    out.commit().map_err(ConvertError::write(to))?;
     if overwrite {
-        forget_sidecars(to);
-        if meta_file.is_none() {
-            // The file that was replaced may have had none.
-            let _ = std::fs::remove_file(&meta_path);
-        }
+        forget_sidecars(to).map_err(ConvertError::write(to))?;
     }
+    out.commit().map_err(ConvertError::write(to))?;
     for (path, copy) in sidecars {
         copy.commit().map_err(ConvertError::write(&path))?;
     }

@@ -23,6 +23,7 @@ use tapdeck_serve::door::Door;
 use tapdeck_serve::net::{self, Running};
 
 pub use tapdeck_core::{Authority, Right};
+pub use tapdeck_serve::admission;
 pub use tapdeck_serve::net::{Authenticate, Endpoint, Identity, Limits};
 pub use tapdeck_serve::tokens::{Scope, Token, Tokens};
 

@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,7 +13,7 @@ use tapdeck_core::WinSize;
 use tapdeck_host::backend::{CommandSpec, Place, PlaceError};
 use tapdeck_host::registry::{self, Listing};
 use tapdeck_host::{
-    Clock, IfExists, InheritedSignals, Launch, LaunchError, LiveIndex, RecordOptions, Recording,
+    Clock, IfExists, InheritedSignals, Launch, LaunchError, LiveIndex, OnFailure, RecordOptions, Recording,
     RecordingFile, Start, UserSide, calendar, tty_settings,
 };
 use tapdeck_serve::client;
@@ -44,6 +43,8 @@ pub type MakeOnState = Box<dyn Fn() -> Option<OnState> + Send + Sync>;
 pub struct SessionHostOptions {
     /// Record every session in this folder.
     pub record: Option<PathBuf>,
+    /// What a session does when its recording fails.
+    pub on_failure: OnFailure,
     /// Makes what is called when the state of a session's program has changed; asked once for each
     /// session.
     pub on_state: Option<MakeOnState>,
@@ -85,7 +86,7 @@ impl SessionHost {
         options.record = record.map_err(Error::io("cannot record there"))?;
         if let Some(folder) = &options.record {
             // Sessions are private; a folder that exists already is left to its owner.
-            let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
+            let made = tapdeck_host::disk::create_folders(folder);
             made.map_err(Error::io(format!("cannot record in {}", folder.display())))?;
         }
         let rules = RuleBook::load();
@@ -166,6 +167,7 @@ impl SessionHost {
             .argv(launch.command.argv.clone())
             .cwd(launch.command.cwd.clone().or_else(|| std::env::current_dir().ok()))
             .title(wanted.name.clone())
+            .on_failure(self.options.on_failure)
             .index(LiveIndex::Off);
         Ok(Some(Recording { file, options }))
     }

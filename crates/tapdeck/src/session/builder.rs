@@ -12,6 +12,8 @@ use std::vec::Drain;
 
 use tapdeck_core::{Entry, Event, Lag, Stamp, WinSize};
 use tapdeck_host::backend::{Backend, CommandSpec, Console, InProcess, Place};
+#[cfg(feature = "net")]
+use tapdeck_host::backend::{NewHost, Prompter};
 use tapdeck_host::{
     IfExists, InheritedSignals, Launch, LaunchError, LiveIndex, RecordOptions, Recording, RecordingFile,
     Start, Tap, TapReader, TapThread,
@@ -419,6 +421,38 @@ fn start_tap(
 pub struct Credentials {
     token: Option<String>,
     fingerprint: Option<String>,
+    new_host: NewHostPolicy,
+}
+
+/// What to do about a server whose host shows its key for the first time.
+#[cfg(feature = "net")]
+#[derive(Clone, Default)]
+enum NewHostPolicy {
+    #[default]
+    Refuse,
+    Accept,
+    Ask(Arc<dyn Fn(&NewHost) -> bool + Send + Sync>),
+}
+
+/// Answers for the caller of the library.
+#[cfg(feature = "net")]
+impl Prompter for NewHostPolicy {
+    fn note(&mut self, _text: &str) {}
+
+    fn ask(&mut self, _question: &str, _secret: bool) -> io::Result<Option<String>> {
+        Ok(None)
+    }
+
+    fn is_trusted(&mut self, host: &NewHost) -> io::Result<Option<bool>> {
+        Ok(match self {
+            NewHostPolicy::Ask(decide) => Some(decide(host)),
+            NewHostPolicy::Refuse | NewHostPolicy::Accept => None,
+        })
+    }
+
+    fn cancelled(&mut self) -> Option<i32> {
+        None
+    }
 }
 
 #[cfg(feature = "net")]
@@ -430,7 +464,7 @@ impl Credentials {
 
     /// A token.
     pub fn token(secret: impl Into<String>) -> Self {
-        Self { token: Some(secret.into()), fingerprint: None }
+        Self { token: Some(secret.into()), ..Self::default() }
     }
 
     /// The token to show.
@@ -441,15 +475,32 @@ impl Credentials {
     /// Connects to the server at this address.
     pub(crate) fn dial(&self, address: &str) -> Result<tapdeck_serve::client::Conn> {
         use tapdeck_serve::net::{Trust, dial};
-        let trust = Trust::by_acquaintance().fingerprint(self.fingerprint.clone());
-        Ok(dial(&endpoint(address)?, &trust, self.secret(), || false)?.conn)
+        let trust = Trust::by_acquaintance()
+            .fingerprint(self.fingerprint.clone())
+            .accept_new(matches!(self.new_host, NewHostPolicy::Accept));
+        Ok(dial(&endpoint(address)?, &trust, self.secret(), &mut self.new_host.clone())?)
     }
 
-    /// Trusts only the server with this fingerprint. By default, a server is trusted that was met
-    /// before, or is met for the first time.
+    /// Trusts only the server with this fingerprint. By default, a server is trusted whose key was
+    /// remembered for its host before, and any other is refused.
     #[must_use]
     pub fn fingerprint(mut self, fingerprint: impl Into<String>) -> Self {
         self.fingerprint = Some(fingerprint.into());
+        self
+    }
+
+    /// Trusts a host that shows its key for the first time, and remembers the key.
+    #[must_use]
+    pub fn accept_new(mut self) -> Self {
+        self.new_host = NewHostPolicy::Accept;
+        self
+    }
+
+    /// Asks about a host that shows its key for the first time. If `decide` returns true, the host
+    /// is trusted and the key remembered. The server has got nothing before that.
+    #[must_use]
+    pub fn ask_about_new(mut self, decide: impl Fn(&NewHost) -> bool + Send + Sync + 'static) -> Self {
+        self.new_host = NewHostPolicy::Ask(Arc::new(decide));
         self
     }
 }

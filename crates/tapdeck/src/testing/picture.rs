@@ -2,6 +2,7 @@
 //! a moment.
 
 use tapdeck_core::check::{Failure, Frame, Pos, Row, Spot, Timeline, What, quote, seconds};
+use tapdeck_term::printable;
 
 /// Moments shown before and after the one that a report is about.
 const AROUND: usize = 4;
@@ -25,7 +26,7 @@ pub(crate) fn screen(label: &str, frame: &Frame, spots: &[Spot]) -> String {
         return out + "     (blank)\n";
     };
     for (y, row) in frame.rows.iter().enumerate().take(last + 1) {
-        out.push_str(&format!("  {:3} │{}\n", y + 1, visible(row.text())));
+        out.push_str(&format!("  {:3} │{}\n", y + 1, printable(row.text())));
         let mut carets = String::new();
         for spot in spots.iter().filter(|s| usize::from(s.row) == y) {
             let col = usize::from(spot.col);
@@ -64,11 +65,11 @@ pub(crate) fn difference(expected: &str, shown: &str) -> String {
         }
         let (w, h) = (row(&want, i), row(&have, i));
         if !differs[i] {
-            out.push_str(&format!("  {:3}   {}\n", i + 1, visible(&h)));
+            out.push_str(&format!("  {:3}   {}\n", i + 1, printable(&h)));
             continue;
         }
-        out.push_str(&format!("  {:3} - {}\n", i + 1, visible(&w)));
-        out.push_str(&format!("      + {}\n", visible(&h)));
+        out.push_str(&format!("  {:3} - {}\n", i + 1, printable(&w)));
+        out.push_str(&format!("      + {}\n", printable(&h)));
         let same = w.chars().zip(h.chars()).take_while(|(a, b)| a == b);
         let at: usize = same.map(|(a, _)| a.len_utf8()).sum();
         let tail = |s: &str| s[at..].chars().rev().collect::<Vec<_>>();
@@ -129,7 +130,7 @@ fn event(what: &What) -> String {
         What::Signal(name) => format!("signal {name}"),
         What::Service(value) => {
             let text: String = value.to_string().chars().take(80).collect();
-            format!("service event {}", visible(&text))
+            format!("service event {}", printable(&text))
         }
         What::Mark(name) => format!("@{name}"),
         _ => String::new(),
@@ -151,13 +152,4 @@ pub(crate) fn failure(failure: &Failure, timeline: &Timeline) -> String {
         out.push_str(&around(timeline, at));
     }
     out
-}
-
-/// Text of a program that cannot act on the terminal it is reported on.
-pub(crate) fn visible(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() || is_invisible(c) { '\u{fffd}' } else { c }).collect()
-}
-
-fn is_invisible(c: char) -> bool {
-    matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{2028}' | '\u{2029}')
 }

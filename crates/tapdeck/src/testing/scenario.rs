@@ -9,6 +9,7 @@ use tapdeck_core::check::{Claim, Fact, Failure, Timeline, Trace, evaluate};
 use tapdeck_host::Clock;
 use tapdeck_host::backend::Place;
 use tapdeck_tape::scenario::{MAX_FILE, SUFFIX, Scenario};
+use tapdeck_term::printable;
 
 use super::{AtCaller, Halt, TestError, TestResult, live, picture, replay};
 
@@ -94,9 +95,9 @@ impl Fault {
     /// The fault in full, for people; nothing in it can act on a terminal.
     pub fn explain(&self, scenario: &Path) -> String {
         let place = self.line.map_or_else(String::new, |line| format!(":{line}"));
-        let head = picture::visible(&format!("{}{place}: {}", scenario.display(), self.claim));
-        let details: String = self.details.lines().map(|l| picture::visible(l) + "\n").collect();
-        format!("{head}\n  {}\n{details}", picture::visible(&self.message))
+        let head = printable(&format!("{}{place}: {}", scenario.display(), self.claim));
+        let details: String = self.details.lines().map(|l| printable(l) + "\n").collect();
+        format!("{head}\n  {}\n{details}", printable(&self.message))
     }
 }
 
