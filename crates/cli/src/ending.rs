@@ -75,7 +75,7 @@ impl Ending {
         match outcome.ended {
             // The reader is gone: end as the program would have, had it written there itself.
             Ended::OutputClosed => Ending::by_signal(Signal::PIPE.as_raw()),
-            Ended::OutputFailed(_) => Ending::Failed(Kind::Io),
+            Ended::OutputFailed(_) | Ended::RecordingFailed => Ending::Failed(Kind::Io),
             _ => Ending::As(outcome.exit),
         }
     }
@@ -165,9 +165,11 @@ impl Report {
     }
 }
 
-/// Prints an answer on standard output. The process ends if that is closed.
+/// Prints an answer on standard output. Answers quote names, titles and rows of programs, so what
+/// could act on the terminal is replaced. The process ends if standard output is closed.
 pub(crate) fn print(text: std::fmt::Arguments<'_>) {
-    if let Err(e) = std::io::stdout().write_fmt(text) {
+    let text = tapdeck_term::printable_lines(&text.to_string());
+    if let Err(e) = std::io::stdout().write_all(text.as_bytes()) {
         output_failed(&e);
     }
 }

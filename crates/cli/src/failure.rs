@@ -180,7 +180,7 @@ impl From<ClientError> for Failure {
     fn from(e: ClientError) -> Self {
         let kind = match &e {
             ClientError::NotListening(_) => Kind::NotFound,
-            ClientError::Denied(_) => Kind::Check,
+            ClientError::Denied(_) | ClientError::NewHost(_) => Kind::Check,
             ClientError::Refused { code: Some(code), .. } => Kind::Relayed(*code),
             ClientError::Refused { error, .. } => match error.as_str() {
                 "forbidden" => Kind::Check,
@@ -191,6 +191,13 @@ impl From<ClientError> for Failure {
             _ => Kind::Io,
         };
         match e {
+            ClientError::NewHost(_) => Self::new(
+                kind,
+                format!(
+                    "{e}. Compare it with the one that the server printed, then give it with \
+                     --fingerprint, or trust the server unseen with --accept-new"
+                ),
+            ),
             // The program could not be started there: the message is the same as for one here.
             ClientError::Refused { code: Some(_), message, .. } => Self::new(kind, message),
             e => Self::new(kind, e.to_string()),

@@ -84,7 +84,7 @@ pub(crate) fn summary_json(path: &Path, s: &Summary) -> Value {
     let damages: Vec<Value> = s.damages.iter().map(|d| damage_json(d, s.first_ts)).collect();
     json!({
         "file": path.to_string_lossy(),
-        "whole": s.is_whole(),
+        "whole": s.is_whole() && s.lost_while_recording() == 0,
         "blocks": s.blocks,
         "records": s.records,
         "file_bytes": s.file_bytes,

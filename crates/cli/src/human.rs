@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use tapdeck_core::WallTime;
+use tapdeck_term::printable_json;
 use tapdeck_term::text_width;
+pub use tapdeck_term::{is_unsafe, printable};
 
 /// A count of bytes: `512 bytes`, `1.4 MB`.
 pub fn bytes(n: u64) -> String {
@@ -56,18 +58,6 @@ pub fn moment(at: WallTime) -> String {
         part(time, 2..4),
         part(time, 4..6)
     )
-}
-
-/// Whether a character could control the terminal, or change the order in which text is shown.
-pub fn is_unsafe(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{61c}')
-        || matches!(c, '\u{2028}' | '\u{2029}')
-}
-
-/// Replaces unsafe characters of foreign text.
-pub fn printable(text: &str) -> String {
-    text.chars().map(|c| if is_unsafe(c) { '\u{fffd}' } else { c }).collect()
 }
 
 /// Removes the numbers that the system's errors end with, such as `(os error 2)`: the words before
@@ -127,15 +117,7 @@ pub fn shortened(text: &str, width: usize) -> String {
 pub fn json(value: &impl serde::Serialize) -> String {
     // A `Value` sorts the keys.
     let value = serde_json::to_value(value).unwrap_or_default();
-    let mut out = String::new();
-    for c in value.to_string().chars() {
-        if is_unsafe(c) {
-            out.push_str(&format!("\\u{:04x}", u32::from(c)));
-        } else {
-            out.push(c);
-        }
-    }
-    out
+    printable_json(value.to_string())
 }
 
 #[cfg(test)]

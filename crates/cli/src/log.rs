@@ -7,11 +7,12 @@ use std::fs::{DirBuilder, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tapdeck_host::state_folder;
+use tapdeck_term::printable_lines;
 use tracing::Level;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
@@ -67,7 +68,7 @@ pub(crate) fn start_server(format: LogFormat) -> Result<(), String> {
     let levels = levels()?.unwrap_or_else(usual);
     match file() {
         Some(path) => install(levels, format, open(&path)?),
-        None => install(levels, format, || Stderr),
+        None => install(levels, format, || Printable(Stderr)),
     }
     TAKES_MESSAGES.store(format == LogFormat::Json, Ordering::Relaxed);
     Ok(())
@@ -93,11 +94,26 @@ fn parse(value: &str) -> Result<Targets, String> {
 }
 
 /// Opens a log for appending. It is readable for its user only.
-fn open(path: &Path) -> Result<Mutex<std::fs::File>, String> {
+fn open(path: &Path) -> Result<impl Fn() -> Printable<Arc<std::fs::File>> + use<>, String> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let made = folder.map_or(Ok(()), |folder| DirBuilder::new().recursive(true).mode(0o700).create(folder));
     let file = made.and_then(|()| OpenOptions::new().create(true).append(true).mode(0o600).open(path));
-    file.map(Mutex::new).map_err(|e| format!("cannot write the log {}: {e}", path.display()))
+    let file = file.map(Arc::new).map_err(|e| format!("cannot write the log {}: {e}", path.display()))?;
+    Ok(move || Printable(Arc::clone(&file)))
+}
+
+/// Takes whole lines, which quote what peers sent, and replaces what could act on a terminal.
+struct Printable<W>(W);
+
+impl<W: Write> Write for Printable<W> {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        self.0.write_all(printable_lines(&String::from_utf8_lossy(line)).as_bytes())?;
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
 }
 
 /// Standard error, for a server that must not wait for the reader of its log: a line that cannot be

@@ -98,6 +98,9 @@ impl SessionArgs {
             let why = std::io::Error::from_raw_os_error(error);
             say(format_args!("cannot write the output: {why}; the program was hung up on"));
         }
+        if outcome.ended == Ended::RecordingFailed {
+            say("the program was ended because its recording failed (--strict)");
+        }
         if outcome.ended == Ended::TimedOut {
             say(format_args!("ended after {:?}, the time limit", self.timeout.unwrap_or_default()));
         }

@@ -112,7 +112,7 @@ pub(crate) fn show(
         AttachEnd::Detached => {
             say(format_args!("detached from {id}: {reattach} comes back"));
         }
-        AttachEnd::Exited(exit) => {
+        AttachEnd::Exited(exit, recording_error) => {
             let how = match exit {
                 Exit::Code(code) => format!("exit code {code}"),
                 Exit::Signal(signal) => match signals::name(signal) {
@@ -121,6 +121,9 @@ pub(crate) fn show(
                 },
             };
             say(format_args!("the program of {id} has ended: {how}"));
+            if let Some(why) = recording_error {
+                say(format_args!("the recording of {id} failed: {why}"));
+            }
             if is_remote {
                 return Ok(Ending::As(exit));
             }
@@ -137,7 +140,8 @@ pub(crate) fn show(
 /// How an attachment ended.
 enum AttachEnd {
     Detached,
-    Exited(Exit),
+    /// With what went wrong with the recording.
+    Exited(Exit, Option<String>),
     /// With what was said last, if anything was.
     Lost(Option<String>),
     Signal(i32),

@@ -3,6 +3,7 @@
 use clap::Args;
 use tapdeck_proto::bus::{Event, Frames, Role, Sub};
 use tapdeck_serve::client::ClientError;
+use tapdeck_term::printable_json;
 
 use crate::ending::{Ending, print_bytes};
 use crate::failure::Result;
@@ -34,7 +35,8 @@ pub(crate) fn run(args: &BusArgs) -> Result {
     loop {
         match bus.next(None) {
             Ok(Some(frame)) => {
-                print_bytes(format!("{} {}\n", frame.verb, frame.payload).as_bytes());
+                let line = printable_json(format!("{} {}", frame.verb, frame.payload));
+                print_bytes(format!("{line}\n").as_bytes());
                 if matches!(frame.event(), Some(Event::Closed { .. })) {
                     return Ok(Ending::Done);
                 }

@@ -1,14 +1,13 @@
 //! `tapdeck config`: what can be set, what is set, and where that comes from.
 
 use std::fmt::Write as _;
-use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
-use tapdeck::paths;
+use tapdeck::{OutFile, paths};
 
 use crate::config::{Config, ConfigFile, Key, OWN_THEME, TABLES};
 use crate::ending::{Ending, print, print_json};
@@ -144,12 +143,10 @@ fn check() -> Result {
 fn init(overwrite: bool) -> Result {
     let path = place()?;
     if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder).map_err(|e| Failure::file(folder, &e))?;
+        tapdeck_host::disk::create_folders(folder).map_err(|e| Failure::file(folder, &e))?;
     }
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(overwrite).create_new(!overwrite);
-    let written = options.open(&path).and_then(|mut file| file.write_all(template().as_bytes()));
-    match written {
+    let file = OutFile::create_shared(&path, overwrite);
+    match file.and_then(|mut file| file.write_all(template().as_bytes()).and_then(|()| file.commit())) {
         Ok(()) => print(format_args!("{}\n", path.display())),
         Err(e) if e.kind() == ErrorKind::AlreadyExists => {
             return Err(Failure::usage(format!(

@@ -9,8 +9,8 @@ use std::path::PathBuf;
 use clap::Args;
 use rustix::termios::isatty;
 use tapdeck_core::WinSize;
-use tapdeck_host::backend::{Backend, CommandSpec, NonInteractive, Prompter, SpawnErrorKind};
-use tapdeck_host::{Launch, LaunchError, UserSide, terminal_size, tty_settings};
+use tapdeck_host::backend::{Backend, CommandSpec, Prompter, SpawnErrorKind};
+use tapdeck_host::{Launch, LaunchError, TerminalPrompter, UserSide, terminal_size, tty_settings};
 use tapdeck_serve::client::{Attach, Attachment, Conn, RemoteProgram};
 use tapdeck_serve::net::{Endpoint, Transport, Trust, dial};
 use tapdeck_serve::wire::{Negotiation, Tty, wire_size};
@@ -33,8 +33,9 @@ program gets one too; otherwise, or with --no-pty, it runs on pipes, with separa
 and error. The program is stopped when this command ends, unless you use --detach. With --attach, the
 exit code is 0 when you detach.
 
-A network server needs a token, from --token-file or TAPDECK_TOKEN. The first connection stores the
-server's fingerprint; later connections fail if it changes.
+A network server needs a token, from --token-file or TAPDECK_TOKEN. On the first connection to a host
+you are asked to confirm the server's fingerprint, which is then stored; later connections fail if it
+changes. Without a terminal, give --fingerprint or --accept-new.
 
 Examples:
   tapdeck connect unix:/run/user/1000/tty/tty.sock
@@ -95,6 +96,9 @@ pub(crate) struct ConnectArgs {
     /// Expected fingerprint of the server, which the server prints when it starts
     #[arg(long, value_name = "sha256:…", value_parser = parse::fingerprint, hide_short_help = true)]
     fingerprint: Option<String>,
+    /// Trust the key of an unknown server and remember it for this host
+    #[arg(long, hide_short_help = true)]
+    accept_new: bool,
     /// Trust server certificates signed by these CA certificates (PEM)
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     ca: Option<PathBuf>,
@@ -217,12 +221,11 @@ impl ConnectArgs {
     }
 
     fn dial(&self, token: Option<&str>, prompter: &mut dyn Prompter) -> Result<Conn, Failure> {
-        let trust = Trust::by_acquaintance().fingerprint(self.fingerprint.clone()).ca(self.ca.clone());
-        let dialled = dial(&self.address, &trust, token, || prompter.cancelled().is_some())?;
-        if let Some(note) = dialled.note {
-            say(note);
-        }
-        Ok(dialled.conn)
+        let trust = Trust::by_acquaintance()
+            .fingerprint(self.fingerprint.clone())
+            .ca(self.ca.clone())
+            .accept_new(self.accept_new);
+        Ok(dial(&self.address, &trust, token, prompter)?)
     }
 }
 
@@ -230,7 +233,7 @@ impl ConnectArgs {
 fn detach(args: &ConnectArgs) -> Result {
     let size = args.size.or_else(terminal_size).unwrap_or(WinSize::cells(80, 24));
     let token = args.token()?;
-    let conn = args.dial(token.as_deref(), &mut NonInteractive)?;
+    let conn = args.dial(token.as_deref(), &mut TerminalPrompter::new(None))?;
     let (_, session) = RemoteProgram::open(conn, &args.wanted(size, None, token))?;
     print(format_args!("{session}\n"));
     crate::detached_host::warn_of_input();
@@ -248,9 +251,9 @@ fn join(args: &ConnectArgs, session: &str) -> Result {
         .takeover(args.takeover);
     let reattach = format!("tapdeck connect {} --attach {session}", args.address);
     let from = attach::Target { id: session, reattach: &reattach, is_remote: true };
-    attach::show(keys, &from, &wish, |wish| {
-        Ok(Attachment::over(args.dial(wish.token, &mut NonInteractive)?, wish)?)
-    })
+    // Before the terminal is in raw mode: the user may be asked about the server.
+    let conn = args.dial(token.as_deref(), &mut TerminalPrompter::new(None))?;
+    attach::show(keys, &from, &wish, |wish| Ok(Attachment::over(conn, wish)?))
 }
 
 /// Gives a failure another exit code than a program's: one that was not started must not look like

@@ -48,5 +48,12 @@ pub(crate) fn run(args: &ExplainArgs) -> Result {
         print(format_args!("title     {}\n", human::printable(&value.title)));
     }
     print(format_args!("turns     {}\n", value.turns));
+    if let Some(path) = &value.recording {
+        let state = match (value.recording_state.unwrap_or_default(), &value.recording_error) {
+            (_, Some(error)) => format!("failed: {error}"),
+            (state, None) => state.name().to_owned(),
+        };
+        print(format_args!("recording {} {}\n", human::printable(path), human::printable(&state)));
+    }
     Ok(Ending::Done)
 }

@@ -131,6 +131,11 @@ fn state(said: &Said) -> String {
         Said::Status(status) => status,
         Said::Silent { state, .. } => return (*state).to_owned(),
     };
+    let recorded = if status.recording_error.is_some() { ", recording failed" } else { "" };
+    format!("{}{recorded}", program_state(status))
+}
+
+fn program_state(status: &Status) -> String {
     let state = status.state.name();
     match &status.exit {
         Some(Exit { signal: Some(signal), .. }) => format!("{state} SIG{signal}"),

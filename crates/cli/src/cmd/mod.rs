@@ -28,6 +28,8 @@ mod info;
 mod kill;
 mod ls;
 mod man;
+#[cfg(feature = "web")]
+mod page_player;
 mod paste;
 mod peek;
 mod play;
@@ -93,6 +95,8 @@ pub(crate) enum Command {
     Dash(dash::DashArgs),
     #[cfg(feature = "web")]
     Web(web::WebArgs),
+    #[cfg(feature = "web")]
+    PagePlayer(page_player::PagePlayerArgs),
     Convert(convert::ConvertArgs),
     Verify(verify::VerifyArgs),
     Repair(repair::RepairArgs),
@@ -153,6 +157,8 @@ fn dispatch(command: &Command) -> Result {
         Command::Dash(args) => dash::run(args),
         #[cfg(feature = "web")]
         Command::Web(args) => web::run(args),
+        #[cfg(feature = "web")]
+        Command::PagePlayer(args) => page_player::run(args),
         Command::Convert(args) => convert::run(args),
         Command::Verify(args) => verify::run(args),
         Command::Repair(args) => repair::run(args),

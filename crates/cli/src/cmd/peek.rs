@@ -9,6 +9,7 @@ use tapdeck_serve::client::{ANSWER, Bus};
 
 use crate::ending::{Ending, print, print_json};
 use crate::failure::{Failure, Result};
+use crate::screen::print_styled;
 use crate::sessions::{Which, connect, find};
 
 /// How long to wait for a frame full of rows that scrolled away, on a slow machine under load.
@@ -68,7 +69,10 @@ pub(crate) fn run(args: &PeekArgs) -> Result {
     // Leaves out the empty rows below the last used one.
     let used = rows.iter().rposition(|r| !r.is_empty()).map_or(0, |i| i + 1);
     for row in &rows[..used] {
-        print(format_args!("{row}\n"));
+        match ansi {
+            true => print_styled(row),
+            false => print(format_args!("{row}\n")),
+        }
     }
     Ok(Ending::Done)
 }

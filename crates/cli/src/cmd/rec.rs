@@ -1,23 +1,22 @@
 //! `tapdeck rec`: a program on a terminal, recorded byte for byte.
 
 use std::ffi::OsString;
-use std::fs::DirBuilder;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
 use tapdeck::scrub::{Owner, Rules, packs};
+use tapdeck_core::withhold::SecretPrompts;
 use tapdeck_host::{
-    Clock, CreateError, IfExists, KeepInput, Launch, LiveIndex, Mended, RecordOptions, Recording,
+    Clock, CreateError, IfExists, KeepInput, Launch, LiveIndex, Mended, OnFailure, RecordOptions, Recording,
     RecordingFile, Report, SyncLevel, recording_name, recordings_folder,
 };
 use tapdeck_tape::{Container, Format};
 
 use super::branch_points::{self, Form};
 use super::convert::losses_text;
-use crate::config::Config;
+use crate::config::{Alert, Config, Strict};
 use crate::door_args::{DoorArgs, OpenDoors};
 use crate::ending::{self, Ending, Kind, say};
 use crate::failure::{Failure, Result};
@@ -33,7 +32,7 @@ use crate::{detached_host, human, parse};
 mod late;
 
 /// The options that only the command that starts a session can have.
-const NOT_LATE: [&str; 25] = [
+const NOT_LATE: [&str; 27] = [
     "append",
     "idle_time_limit",
     "seal",
@@ -47,6 +46,8 @@ const NOT_LATE: [&str; 25] = [
     "format",
     "index",
     "sync",
+    "strict",
+    "alert",
     "cwd",
     "no_pty",
     "headless",
@@ -71,7 +72,11 @@ const NATIVE: Container = Container { format: Format::Ahr, zst: false };
     after_help = "\
 Exits with the program's exit code, or by the same signal. You can read the recording while it is
 written. If the recorder is killed, at most the last 250 ms are lost; after a power failure, at most
-the last 2 seconds. With --sync block nothing is lost, but programs that write a lot are slower.
+the last 2 seconds. With --sync block it is 250 ms, but programs that write a lot are slower.
+
+If the recording cannot be written, for instance on a full disk, the program goes on. tapdeck ls says
+so at once, rec says so at the end and exits with 4. With --strict the program is ended or suspended
+instead; a suspended one goes on with fg, or tapdeck kill --signal CONT SESSION.
 
 The extension selects the format: .ahr, .cast, .ttyrec, .typescript or .raw, each also with .zst
 compression. A name without an extension means .ahr, the only format that keeps everything.
@@ -92,13 +97,18 @@ pub(crate) struct RecArgs {
     /// The recording to write [default: a new file in the recordings folder; see tapdeck config]
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
-    /// Record keyboard input too, except while the terminal does not echo it (passwords)
+    /// Record keyboard input too, except passwords and other secrets
+    ///
+    /// Input is left out while the terminal does not echo it, while the program draws a mask such
+    /// as `*` for it, and on a line where the screen asks for a password, PIN, token or key. The
+    /// recording notes how much was left out. `[rec]` in the configuration adds patterns for such
+    /// requests.
     #[arg(short = 'I', long)]
     input: bool,
     /// Do not record keyboard input; overrides the configuration
     #[arg(long, conflicts_with = "input", hide_short_help = true)]
     no_input: bool,
-    /// With --input, also record input that is not echoed, such as passwords
+    /// With --input, record everything, passwords too
     #[arg(long, hide_short_help = true)]
     hidden_input: bool,
     /// Append to an existing recording
@@ -138,6 +148,13 @@ pub(crate) struct RecArgs {
     /// With --scrub, mask the value of this environment variable
     #[arg(long, value_name = "NAME", hide_short_help = true)]
     secret_env: Vec<String>,
+    /// If the recording fails, end the program, or suspend it with `=stop`; `=off` overrides the
+    /// configuration
+    #[arg(long, value_name = "end|stop|off", num_args = 0..=1, require_equals = true, default_missing_value = "end", hide_possible_values = true, hide_short_help = true)]
+    strict: Option<Strict>,
+    /// If the recording fails, tell your terminal at once: `bell`, `title`, `both` or `none`
+    #[arg(long, value_name = "HOW", hide_possible_values = true, hide_short_help = true)]
+    alert: Option<Alert>,
     /// At the end, write the branch points to this file: .json, .csv, otherwise Markdown
     #[arg(long, value_name = "FILE", value_parser = parse::file(), hide_short_help = true)]
     out_branch_points: Option<PathBuf>,
@@ -176,6 +193,8 @@ impl RecArgs {
         let mut args = self.clone();
         args.input |= config.input && !args.no_input;
         args.idle_time_limit = args.idle_time_limit.or(config.idle_limit.0);
+        args.strict = args.strict.or(Some(config.strict));
+        args.alert = args.alert.or(Some(config.alert));
         if config.scrub && !args.no_scrub {
             args.scrub.get_or_insert_default();
         }
@@ -210,8 +229,7 @@ impl RecArgs {
             )
         })?;
         // The folder of recordings is made; a folder on the command line must be there.
-        let made = DirBuilder::new().recursive(true).mode(0o700).create(&folder);
-        made.map_err(|e| Failure::write(&folder, &e))?;
+        tapdeck_host::disk::create_folders(&folder).map_err(|e| Failure::write(&folder, &e))?;
         Ok(folder.join(recording_name(&config.name, Clock::start(), program)))
     }
 
@@ -240,6 +258,12 @@ impl RecArgs {
             .idle_limit(self.idle_time_limit)
             .index(self.index)
             .sync(self.sync)
+            .on_failure(
+                OnFailure::default()
+                    .action(self.strict.unwrap_or(Strict::Off).action())
+                    .bell(matches!(self.alert, Some(Alert::Bell | Alert::Both)))
+                    .title(matches!(self.alert, Some(Alert::Title | Alert::Both))),
+            )
     }
 
     /// The rules by which secrets are masked before they are written.
@@ -313,7 +337,10 @@ fn record(args: &RecArgs, mut launch: Launch) -> Result {
     if args.export_session {
         launch.command.env.extend(snapshot_door::exports(doors.as_ref().map(OpenDoors::id), ipc.as_deref()));
     }
-    let options = args.options(&launch).ipc(ipc).seal(seal).scrub(scrub);
+    let config = Config::load()?.rec;
+    let prompts = SecretPrompts::new(&config.secret_prompts, &config.ignored_prompts);
+    let prompts = Arc::new(prompts.map_err(Failure::usage)?);
+    let options = args.options(&launch).ipc(ipc).seal(seal).scrub(scrub).secret_prompts(prompts);
     let mut screen = None;
     let finished = launch.run_with(Some(Recording { file, options }), |session| {
         screen = args.session.final_screen(&session, args.quiet, args.doors.detached_host);

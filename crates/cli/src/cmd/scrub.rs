@@ -329,6 +329,7 @@ struct Sink {
     zst: Option<ZstWriter>,
     /// It is a native recording in a file, which has sidecars.
     native: bool,
+    overwrite: bool,
     /// Lines that the writer made for `events.jsonl`.
     events: Vec<u8>,
 }
@@ -367,6 +368,7 @@ impl Sink {
             timing,
             zst: zst.map_err(|e| Failure::io(e.to_string()))?,
             native: container.format == Format::Ahr && !container.zst && !to_stdout,
+            overwrite: args.overwrite,
             events: Vec::new(),
         };
         Ok((writer, sink))
@@ -406,6 +408,9 @@ impl Sink {
             let end = zst.finish().map_err(|e| Failure::io(e.to_string()))?;
             self.write(&end)?;
         }
+        if self.native && self.overwrite {
+            tapdeck_host::forget_sidecars(&self.path).map_err(|e| Failure::write(&self.path, &e))?;
+        }
         if let Some((path, file)) = self.timing.take() {
             file.commit().map_err(|e| Failure::write(&path, &e))?;
         }
@@ -425,10 +430,6 @@ fn beside(
 ) -> Result<()> {
     if source.container().format != Format::Ahr {
         return Ok(());
-    }
-    let native = sink.as_ref().is_some_and(|s| s.native);
-    if native && args.overwrite {
-        tapdeck_host::forget_sidecars(sink.as_ref().map_or(Path::new(""), |s| &s.path));
     }
     let made = sink.as_ref().map(|s| s.events.clone()).unwrap_or_default();
     let put = |suffix: &str, bytes: &[u8]| -> Result<()> {

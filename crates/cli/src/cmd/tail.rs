@@ -3,11 +3,14 @@
 use clap::Args;
 use tapdeck_proto::bus::{Event, Frames, InfoWanted, Push, Role, Sub};
 
-use crate::ending::{Ending, print_bytes, say};
+use crate::ending::{Ending, say};
 use crate::failure::Result;
+use crate::screen::OutputStream;
 use crate::sessions::{Which, ask, connect, find};
 
 /// Print a session's recent output, byte for byte.
+///
+/// A terminal gets only what draws: nothing that makes it answer or changes its settings.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -32,6 +35,7 @@ pub(crate) fn run(args: &TailArgs) -> Result {
     let since = args.since.unwrap_or_else(|| end.saturating_sub(64 * 1024));
     bus.tell(&Sub { frames: Frames::None, since: Some(since), ..Sub::default() })?;
     let mut at = since.min(end);
+    let mut stream = OutputStream::stdout();
     while args.follow || at < end {
         let Some(frame) = bus.next(None)? else { break };
         match frame.push() {
@@ -41,7 +45,7 @@ pub(crate) fn run(args: &TailArgs) -> Result {
                     bytes.truncate(usize::try_from(end - at).unwrap_or(usize::MAX));
                 }
                 at += bytes.len() as u64;
-                print_bytes(&bytes);
+                stream.pass_on(&bytes);
             }
             Some(Push::Event(Event::Gap { to, bytes, .. })) => {
                 at = to;
@@ -51,5 +55,6 @@ pub(crate) fn run(args: &TailArgs) -> Result {
             _ => {}
         }
     }
+    stream.end();
     Ok(Ending::Done)
 }

@@ -11,9 +11,10 @@ use tapdeck_serve::client::ClientError;
 use tapdeck_tape::{Container, Format, Item, Kind};
 use tapdeck_term::Settings;
 
-use crate::ending::{Ending, print, print_bytes, print_json};
+use crate::ending::{Ending, print, print_json};
 use crate::failure::{Failure, Result};
 use crate::human;
+use crate::screen::OutputStream;
 use crate::sessions::{ANSWER, ask, connect, find, split_turn_id};
 
 /// List the turns of a session, or show one.
@@ -191,7 +192,9 @@ fn show(args: &ShowArgs) -> Result {
         print_json(&turn);
     } else if args.raw {
         let raw = turn["raw"].as_str().and_then(base64::decode).unwrap_or_default();
-        print_bytes(&raw);
+        let mut stream = OutputStream::stdout();
+        stream.pass_on(&raw);
+        stream.end();
     } else {
         print(format_args!("{text}"));
         if !text.is_empty() && !text.ends_with('\n') {

@@ -12,7 +12,7 @@ use tapdeck_core::Time;
 use tapdeck_host::{Source, SourceError, find_sidecar, sidecar};
 use tapdeck_tape::ahr::{Ending as Ended, Summary};
 use tapdeck_tape::seal::{self, SealKey, SealReport, Verdict};
-use tapdeck_tape::{Format, Item, Kind};
+use tapdeck_tape::{Format, Header, Item, Kind};
 
 use crate::ending::{Ending, Report, print, print_json};
 use crate::failure::{Failure, Result};
@@ -25,12 +25,13 @@ use crate::seal_key::read_key;
 #[derive(Args)]
 #[command(after_help = "\
 Reports each damaged range with its offset in the file and its content. Recordings in other formats
-are read to the end. With the key of a sealed recording (rec --seal), it also detects changes,
+are read to the end; an asciicast v3 or a typescript without its end, as a killed recorder leaves it,
+is incomplete, and so is a recording that says that output was lost. With the key of a sealed recording (rec --seal), it also detects changes,
 removed blocks and truncation.
 
 Exit codes:
   0   intact
-  1   damaged, or changed since it was sealed
+  1   damaged, incomplete, or changed since it was sealed
   3   no such file
   4   read error
 
@@ -90,7 +91,10 @@ fn check(path: &Path, input: &InputArgs, key: Option<&SealKey>, as_json: bool) -
         }
     }
     let intact = sealed.is_none_or(|s| s.verdict == Verdict::Intact);
-    Ok(summary.is_whole() && !matches!(digest, Digest::Differs) && intact)
+    Ok(summary.is_whole()
+        && summary.lost_while_recording() == 0
+        && !matches!(digest, Digest::Differs)
+        && intact)
 }
 
 /// Reads a recording of another format to its end.
@@ -102,14 +106,16 @@ fn check_other(source: &Source, as_json: bool) -> Result<bool> {
         _ => Failure::io(e.to_string()),
     })?;
     let (mut events, mut output_bytes, mut end) = (0u64, 0u64, Time::ZERO);
-    let (mut notes, mut more) = (Vec::new(), 0u64);
+    let (mut notes, mut more, mut ended) = (Vec::new(), 0u64, false);
     loop {
         match reader.next_item() {
             Ok(Some(Item::Event(event))) => {
                 events += 1;
                 end = event.time;
-                if let Kind::Output(bytes) = event.kind {
-                    output_bytes += bytes.len() as u64;
+                match event.kind {
+                    Kind::Output(bytes) => output_bytes += bytes.len() as u64,
+                    Kind::Exit(_) => ended = true,
+                    _ => {}
                 }
             }
             Ok(Some(Item::Note(note))) if notes.len() < MAX_NOTES => notes.push(note.to_string()),
@@ -120,6 +126,10 @@ fn check_other(source: &Source, as_json: bool) -> Result<bool> {
                 break;
             }
         }
+    }
+    let damaged = !notes.is_empty();
+    if !damaged && !ended && tells_end(source, reader.header()) {
+        notes.push("no end is recorded: the recorder was killed, or the disk was full".to_owned());
     }
     let whole = notes.is_empty();
     let format = source.container().to_string();
@@ -134,7 +144,11 @@ fn check_other(source: &Source, as_json: bool) -> Result<bool> {
     print(format_args!(
         "{}: {}: {format}, {events} events, {} of output, {}\n",
         printable(path),
-        if whole { "whole" } else { "damaged" },
+        match (whole, damaged) {
+            (true, _) => "whole",
+            (false, true) => "damaged",
+            (false, false) => "incomplete",
+        },
         human::bytes(output_bytes),
         human::duration(end.since_start()),
     ));
@@ -145,6 +159,16 @@ fn check_other(source: &Source, as_json: bool) -> Result<bool> {
         print(format_args!("  and {more} more remarks\n"));
     }
     Ok(whole)
+}
+
+/// Whether a recording of another format tells how its program ended, if it is complete.
+fn tells_end(source: &Source, header: &Header) -> bool {
+    match source.container().format {
+        Format::CastV3 => true,
+        // Only the newer form of the timing file, which tells the start, has the exit code.
+        Format::Typescript => header.started.is_some(),
+        _ => false,
+    }
 }
 
 fn check_seal(source: &Source, key: &SealKey) -> Result<SealReport> {
@@ -204,7 +228,11 @@ fn printable(path: &Path) -> String {
 const MAX_NOTES: usize = 1_000;
 
 fn report(path: &Path, s: &Summary, digest: &Digest) {
-    let whole = if s.is_whole() { "whole" } else { "damaged" };
+    let whole = match (s.is_whole(), s.lost_while_recording()) {
+        (false, _) => "damaged",
+        (true, 1..) => "incomplete",
+        (true, 0) => "whole",
+    };
     let ended = match s.ending {
         Some(Ended::Exit(code)) => format!("ended with exit code {}", code.cast_signed()),
         Some(Ended::Signal(signal)) => format!("ended by signal {signal}"),
@@ -226,7 +254,7 @@ fn report(path: &Path, s: &Summary, digest: &Digest) {
     }
     let repaired = s.repaired_loss;
     for (bytes, how) in [
-        (s.declared_loss.saturating_sub(repaired), "while recording"),
+        (s.lost_while_recording(), "while recording"),
         (repaired, "to damage of the file, which a repair cut out"),
     ] {
         if bytes > 0 {

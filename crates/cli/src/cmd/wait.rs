@@ -11,7 +11,7 @@ use tapdeck_host::Clock;
 use tapdeck_proto::bus::{Contents, Event, Exit, Frame, InfoWanted, Push, Role, Snap, Sub};
 use tapdeck_serve::client::{ANSWER, Bus, ClientError, connect_within};
 
-use crate::ending::{Ending, print_json};
+use crate::ending::{Ending, Kind, print_json, say};
 use crate::failure::{Failure, Result};
 use crate::parse;
 use crate::sessions::{Which, find};
@@ -23,10 +23,11 @@ Exit codes:
   0   the condition holds
   1   timeout, or the program exited first
   3   no such session
+  4   --exit: the program exited, but its recording failed
 
 --text also matches rows that are already on the screen. --new and --since match only later output,
-including rows that have scrolled off. --exit prints the program's exit as JSON; its exit code does
-not change that of this command. --json prints the time waited, or the error.
+including rows that have scrolled off. --exit waits for the recording to be complete, too, and
+prints the program's exit as JSON; its exit code does not change that of this command. --json prints the time waited, or the error.
 
 Examples:
   tapdeck wait build --text '[0-9]+ passed' --new --timeout 5m
@@ -88,7 +89,13 @@ pub(crate) fn run(args: &WaitArgs) -> Result {
         let waited_ms = clock.now().mono.as_nanos() / 1_000_000;
         print_json(&json!({"waited_ms": waited_ms, "exit": exit}));
     }
-    Ok(Ending::Done)
+    match exit.and_then(|exit| exit.recording_error).filter(|_| args.condition.exit) {
+        Some(why) => {
+            say(format_args!("the recording failed: {why}"));
+            Ok(Ending::Failed(Kind::Io))
+        }
+        None => Ok(Ending::Done),
+    }
 }
 
 /// Waits for the condition. Returns the exit of a program that ended, or none.

@@ -9,6 +9,7 @@ use tapdeck_core::{Authority, Role};
 use tapdeck_host::registry;
 use tapdeck_serve::web::{Site, SiteOptions, StartError, Themes, serve};
 
+use crate::cmd::page_player;
 use crate::config::Config;
 use crate::detached_host::{self, host_args};
 use crate::ending::{Ending, print, say};
@@ -85,6 +86,7 @@ pub(crate) fn run(args: &WebArgs) -> Result {
         .hosts(hosts)
         .names([&args.host[..], &settings.hosts].concat())
         .recordings(folder)
+        .player(page_player::command)
         .players([&args.player[..], &settings.players].concat())
         .themes(themes);
     if !read_only {

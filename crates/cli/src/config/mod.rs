@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use tapdeck::paths;
 use tapdeck_core::turns::AgentState;
+use tapdeck_core::withhold::SecretPrompts;
 use tapdeck_host::NAME_PLACEHOLDERS;
 use toml::de::{DeTable, DeValue};
 
@@ -21,7 +22,7 @@ mod settings;
 mod themes;
 #[cfg(feature = "tui")]
 pub(crate) use settings::Notifications;
-pub(crate) use settings::{Config, Hooks, Key, TABLES, Table};
+pub(crate) use settings::{Alert, Config, Hooks, Key, Strict, TABLES, Table};
 pub(crate) use themes::OWN_THEME;
 
 /// The longest configuration, in bytes.
@@ -220,6 +221,8 @@ fn note_keys(
 type Check = (&'static str, &'static str, fn(&Config) -> Result<(), String>);
 
 /// What types do not check.
+const NONE: &[&str] = &[];
+
 const CHECKS: &[Check] = &[
     ("play", "speed", |config| parse::speed(&config.play.speed.to_string()).map(drop)),
     ("play", "theme", |config| config.check_theme(&config.play.theme)),
@@ -234,6 +237,8 @@ const CHECKS: &[Check] = &[
     }),
     ("attach", "detach_keys", |config| parse::detach_keys(&config.attach.detach_keys).map(drop)),
     ("rec", "name", |config| check_recording_name(&config.rec.name)),
+    ("rec", "secret_prompts", |config| SecretPrompts::new(&config.rec.secret_prompts, NONE).map(drop)),
+    ("rec", "ignored_prompts", |config| SecretPrompts::new(NONE, &config.rec.ignored_prompts).map(drop)),
 ];
 
 fn check_recording_name(name: &str) -> Result<(), String> {

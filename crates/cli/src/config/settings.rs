@@ -4,9 +4,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tapdeck_cli::keymap::Keymap;
+use tapdeck_host::FailureAction;
 
 use super::themes::{OWN_THEME, OwnTheme};
 use crate::parse;
@@ -82,6 +84,12 @@ tables! {
     [rec] Rec {
         /// Record keyboard input, as with `--input`. `--no-input` turns it off for one recording.
         input: bool = false,
+        /// Patterns for the text in front of the cursor that asks for a secret, besides those that
+        /// Tapdeck knows. With `--input`, the answer is not recorded.
+        secret_prompts: Vec<String> = Vec::new(),
+        /// Names of Tapdeck's own rules of that kind to turn off: `"password"`, `"key"`,
+        /// `"request"` or `"other-languages"`.
+        ignored_prompts: Vec<String> = Vec::new(),
         /// Folder for recordings without a file name. Empty means `recordings` in Tapdeck's state
         /// folder. `~` is your home directory.
         folder: String = String::new(),
@@ -97,6 +105,13 @@ tables! {
         /// Longest pause when the recording is played, such as `"2s"`, as with `--idle-time-limit`.
         /// The recording itself keeps the full pauses.
         idle_limit: Limit = Limit(None),
+        /// What to do with the program when the recording fails, as with `--strict`: `"end"` or
+        /// `true` ends it, `"stop"` suspends it, `"off"` or `false` lets it go on. `tapdeck serve
+        /// --record` does the same.
+        strict: Strict = Strict::Off,
+        /// How your terminal tells you at once that the recording has failed, as with `--alert`:
+        /// `"bell"`, `"title"`, `"both"` or `"none"`.
+        alert: Alert = Alert::None,
     }
 
     /// Defaults of `tapdeck play` and `tapdeck view`.
@@ -274,6 +289,65 @@ impl Config {
         let all = serde_json::to_value(self).unwrap_or_default();
         all.get(key.table).and_then(|table| table.get(key.name)).cloned().unwrap_or_default()
     }
+}
+
+/// What to do with a program whose recording fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Strict {
+    /// Let it go on.
+    Off,
+    /// End it.
+    End,
+    /// Suspend it.
+    Stop,
+}
+
+impl Strict {
+    pub(crate) fn action(self) -> FailureAction {
+        match self {
+            Strict::Off => FailureAction::GoOn,
+            Strict::End => FailureAction::End,
+            Strict::Stop => FailureAction::Suspend,
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Strict {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged, expecting = "expected \"end\", \"stop\", \"off\", true or false")]
+        enum Written {
+            Plain(bool),
+            Word(Word),
+        }
+        #[derive(Deserialize)]
+        #[serde(rename_all = "lowercase")]
+        enum Word {
+            Off,
+            End,
+            Stop,
+        }
+        Ok(match Written::deserialize(deserializer)? {
+            Written::Plain(false) | Written::Word(Word::Off) => Strict::Off,
+            Written::Plain(true) | Written::Word(Word::End) => Strict::End,
+            Written::Word(Word::Stop) => Strict::Stop,
+        })
+    }
+}
+
+/// How a terminal tells its user that a recording has failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Alert {
+    /// Not at all.
+    None,
+    /// By its bell.
+    Bell,
+    /// By its title.
+    Title,
+    /// By both.
+    Both,
 }
 
 /// A length of time that limits something, or no limit: `"2s"`, `1.5` (seconds) or `"none"`.

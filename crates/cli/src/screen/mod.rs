@@ -2,9 +2,11 @@
 
 pub(crate) mod crop;
 pub(crate) mod detach_keys;
+mod output_stream;
 
 use std::io::{self, Write};
 
+pub(crate) use output_stream::{OutputStream, print_styled};
 use tapdeck_term::{Line, Term};
 
 /// The number of the screen's first row, counted from the first row that the terminal ever had.

@@ -316,6 +316,27 @@ fn one_byte_fails_the_right_check_with_a_message() {
     assert!(said(&output).contains("final.json was changed"), "{}", said(&output));
 }
 
+/// A file of a cassette that led out of it was read, and its content shown and exported.
+#[test]
+fn a_link_in_a_cassette_is_refused() {
+    let home = Home::new();
+    recorded(&home, "c", &[], &["sh", "-c", "echo one"]);
+    for name in names(&home.path("c")) {
+        let (file, outside) = (home.path("c").join(&name), home.path("outside"));
+        fs::rename(&file, &outside).expect("moved");
+        std::os::unix::fs::symlink(&outside, &file).expect("linked");
+        for args in [&["cassette", "verify", "c"][..], &["verify", "c"], &["info", "c"], &["play", "c"]] {
+            let output = home.run(args);
+            assert!(!output.status.success(), "{args:?} {name}: {}", said(&output));
+            let why = format!("{name} cannot be read: it is a symbolic link");
+            assert!(said(&output).contains(&why), "{args:?} {name}: {}", said(&output));
+        }
+        fs::remove_file(&file).and_then(|()| fs::rename(&outside, &file)).expect("moved back");
+    }
+    let output = home.run(["verify", "c"]);
+    assert!(output.status.success(), "{}", said(&output));
+}
+
 #[test]
 fn a_cassette_is_one_more_format() {
     let home = Home::new();

@@ -471,7 +471,8 @@ fn the_list_says_how_a_recording_is_doing() {
         };
         eventually(&format!("{name} to be {running}"), || is(running));
         assert!(home.run(["type", &session, "go", "--enter"]).status.success());
-        assert!(home.run(["wait", &session, "--exit"]).status.success());
+        let expected = if ended == "failed" { 4 } else { 0 };
+        assert_eq!(home.run(["wait", &session, "--exit"]).status.code(), Some(expected));
         eventually(&format!("{name} to be {ended}"), || is(ended));
         assert!(home.run(["kill", &session]).status.success());
     }

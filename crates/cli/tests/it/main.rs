@@ -5,6 +5,7 @@
 
 mod agents;
 mod attach;
+mod bombs;
 mod broker;
 #[cfg(feature = "web")]
 mod browser;
@@ -18,8 +19,10 @@ mod desktop;
 #[cfg(feature = "web")]
 mod doctor;
 mod exported_page;
+mod failed_recording;
 mod faults;
 mod help;
+mod hostile;
 mod live;
 #[cfg(feature = "net")]
 mod log;
@@ -41,6 +44,8 @@ mod signals;
 mod snapshot;
 #[cfg(feature = "ssh")]
 mod ssh_door;
+#[cfg(all(feature = "net", feature = "ssh", feature = "web"))]
+mod strangers;
 mod support;
 mod terminal;
 mod transcripts;

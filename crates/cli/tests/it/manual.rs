@@ -63,6 +63,7 @@ pages! {
     formats: "docs/formats.md",
     protocols: "docs/protocols.md",
     conformance: "docs/conformance.md",
+    robustness: "docs/robustness.md",
     glossary: "docs/glossary.md",
 }
 

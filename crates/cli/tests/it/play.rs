@@ -2,9 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use serde_json::json;
-use tapdeck_term::{Scanner, Token};
-
+use crate::hostile;
 use crate::support::{Home, Seat};
 
 fn record(home: &Home, name: &str, script: &str) {
@@ -243,98 +241,20 @@ fn titles_are_left_out() {
     assert!(!seat.raw.windows(6).any(|w| w == b"theirs"));
 }
 
-/// What a recording may contain to act on the terminal that plays it: to make it answer, lock the
-/// keyboard, change its size, colors, title, clipboard, scrollback or modes, or lead a click
-/// astray.
-const HOSTILE: &[&str] = &[
-    "\x1b[c",
-    "\x1b[6n",
-    "\x1b[>c",
-    "\x1b[>q",
-    "\x1b[?2026$p",
-    "\x1b[2h",
-    "\x1b[20h",
-    "\x1b[3J",
-    "\x1b[?3h",
-    "\x1b[?40h",
-    "\x1b[?1000h\x1b[?1003h\x1b[?1006h\x1b[?1004h\x1b[?2004h",
-    "\x1b[?9001h",
-    "\x1b[?2048h",
-    "\x1b[>1u",
-    "\x1b[>4;2m",
-    "\x1b[8;10;10t",
-    "\x1b[5i",
-    "\x1b=",
-    "\x1b[4;1q",
-    "\x1b]0;title\x07",
-    "\x1b]4;1;#ff0000\x07",
-    "\x1b]7;file://host/x\x07",
-    "\x1b]8;;javascript:alert(1)\x1b\\link\x1b]8;;\x1b\\",
-    "\x1b]8;;file:///etc/passwd\x1b\\link\x1b]8;;\x1b\\",
-    "\x1b]9;notice\x07",
-    "\x1b]10;#ff0000\x07\x1b]11;#00ff00\x07\x1b]12;#0000ff\x07",
-    "\x1b]11;?\x07",
-    "\x1b]22;wait\x07",
-    "\x1b]52;c;ZXZpbA==\x07",
-    "\x1b]777;notify;a;b\x07",
-    "\x1b]1337;File=name=YQ==;inline=0:YQ==\x07",
-    "\x1bP+q544e\x1b\\",
-    "\x1bPtmux;\x1b\x1b]52;c;ZXZpbA==\x07\x1b\\",
-    "\x1bPq#0;2;0;0;0#0~~\x1b\\",
-    "\x1bPpS(A[0,0][9,9])\x1b\\",
-    "\x1b_Ga=T,f=24,s=1,v=1;AAAA\x1b\\",
-    "\x1b^private\x1b\\",
-    "\x1bXstring\x1b\\",
-    "\u{9d}52;c;ZXZpbA==\u{9c}",
-    "\x1bc",
-];
-
 /// A terminal got the bytes of a recording of its own size, and some of them acted on it.
 #[test]
 fn a_hostile_recording_cannot_act_on_the_terminal() {
     let home = Home::new();
-    let events: String = HOSTILE
-        .iter()
-        .enumerate()
-        .map(|(n, bytes)| format!("{}\n", json!([f64::from(n as u32) / 100.0, "o", format!("{bytes}|")])))
-        .collect();
-    for (name, size) in [("same.cast", "80,\"height\":24"), ("small.cast", "40,\"height\":10")] {
-        let cast = format!("{{\"version\":2,\"width\":{size}}}\n{events}[0.9,\"o\",\"the end\"]\n");
-        std::fs::write(home.path(name), cast).expect("written");
-        let mut seat = Seat::new(home.tapdeck(["play", name]));
-        assert_eq!(seat.end().code(), Some(0));
-        assert!(seat.screen().contains("the end"), "{}", seat.screen());
-        let acts: Vec<String> = sequences(&seat.raw).into_iter().filter(|s| !is_drawing(s)).collect();
-        assert!(acts.is_empty(), "{name}: {acts:?}");
-    }
-}
-
-/// The control sequences in a stream.
-fn sequences(bytes: &[u8]) -> Vec<String> {
-    let mut found = Vec::new();
-    Scanner::new().feed(bytes, |_, token| match token {
-        Token::Text(_) => {}
-        Token::Control { bytes, .. } | Token::Part { bytes, .. } => {
-            found.push(String::from_utf8_lossy(bytes).into_owned());
+    for path in hostile::recordings(&home) {
+        for (cols, rows) in [(80, 24), (100, 30), (40, 10)] {
+            let mut command = home.tapdeck(["play"]);
+            command.arg(&path);
+            let mut seat = Seat::with_size(command, cols, rows);
+            assert_eq!(seat.end().code(), Some(0));
+            assert!(seat.screen().contains(hostile::END), "{}", seat.screen());
+            hostile::judge("play", hostile::May::Paint, &seat.raw);
+            assert!(seat.term.undo_modes().is_empty() && seat.replies.is_empty());
         }
-    });
-    found
-}
-
-/// Whether a sequence draws, or sets a mode that drawing needs.
-fn is_drawing(sequence: &str) -> bool {
-    let modes = ["?25h", "?25l", "?1049h", "?1049l", "?2026h", "?2026l"];
-    match sequence.strip_prefix("\x1b[") {
-        Some(csi) if modes.contains(&csi) => true,
-        Some(csi) => {
-            let numbers = csi.trim_end_matches(char::is_alphabetic);
-            let plain = numbers.chars().all(|c| c.is_ascii_digit() || ";:".contains(c));
-            plain
-                && ["m", "H", "K", "G"]
-                    .iter()
-                    .any(|last| csi.len() == numbers.len() + 1 && csi.ends_with(last))
-        }
-        None => matches!(sequence, "\r" | "\n"),
     }
 }
 

@@ -179,7 +179,9 @@ fn recordings_of_others_are_read_to_their_end() {
     five_blocks(&home, "a.ahr");
     for name in ["a.cast", "a.ttyrec"] {
         assert_eq!(home.run(["convert", "-q", "a.ahr", "-o", name]).status.code(), Some(0));
-        assert_eq!(verify(&home, &[name], 0)["whole"], true);
+        // This one was never ended, which only a .cast of version 3 can tell.
+        let (code, whole) = if name == "a.cast" { (1, false) } else { (0, true) };
+        assert_eq!(verify(&home, &[name], code)["whole"], whole);
         damage(&home, name, &format!("cut-{name}"), |bytes| bytes.truncate(bytes.len() - 20));
         assert_eq!(verify(&home, &[&format!("cut-{name}")], 1)["whole"], false, "{name}");
     }

@@ -7,13 +7,13 @@ use tapdeck_needs::has;
 
 use crate::support::{Home, Seat, eventually};
 
-struct Door {
-    child: Child,
-    port: String,
+pub struct Door {
+    pub child: Child,
+    pub port: String,
 }
 
 impl Door {
-    fn open(home: &Home) -> Self {
+    pub fn open(home: &Home) -> Self {
         let keys = home.path("keys").display().to_string();
         let mut command =
             home.tapdeck(["serve", "--listen", "ssh://127.0.0.1:0", "--authorized-keys", &keys]);
@@ -44,7 +44,7 @@ impl Door {
         ssh
     }
 
-    fn ask(&self, home: &Home, key: &str, name: &str, words: &[&str]) -> Output {
+    pub fn ask(&self, home: &Home, key: &str, name: &str, words: &[&str]) -> Output {
         self.ssh(home, key, name).args(words).stdin(Stdio::null()).output().expect("ssh runs")
     }
 }
@@ -57,17 +57,22 @@ impl Drop for Door {
     }
 }
 
+/// Makes keys of these names.
+pub fn make_keys(home: &Home, keys: &[&str]) {
+    for key in keys {
+        let mut keygen = home.command("ssh-keygen");
+        let made = keygen.args(["-q", "-t", "ed25519", "-N", "", "-f", key]).stdin(Stdio::null()).status();
+        assert!(made.expect("ssh-keygen runs").success());
+    }
+}
+
 #[test]
 fn a_client_with_a_key_attaches_by_name() {
     if !has("ssh") || !has("ssh-keygen") {
         return;
     }
     let home = Home::new();
-    for key in ["full", "watch", "bound", "stranger"] {
-        let mut keygen = home.command("ssh-keygen");
-        let made = keygen.args(["-q", "-t", "ed25519", "-N", "", "-f", key]).stdin(Stdio::null()).status();
-        assert!(made.expect("ssh-keygen runs").success());
-    }
+    make_keys(&home, &["full", "watch", "bound", "stranger"]);
     let key = |name: &str| std::fs::read_to_string(home.path(&format!("{name}.pub"))).expect("a key");
     let bound = "environment=\"TAPDECK_SESSIONS=other\"";
     let keys = format!("{}restrict {}{bound} {}", key("full"), key("watch"), key("bound"));

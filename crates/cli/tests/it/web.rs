@@ -1,5 +1,7 @@
 //! The page: its access control, and what a person in a real browser sees and does.
 
+use std::path::{Path, PathBuf};
+
 use serde_json::json;
 
 use crate::browser::{Browser, CONTROL, ENTER, SHELL, SHIFT, Session, Web, http};
@@ -374,6 +376,23 @@ fn a_live_stream_for_other_players_has_the_screen_then_what_happens() {
 /// The place of the recording in the first tile, in milliseconds.
 const PLACE: &str = "document.querySelector('.recording').tile.now";
 
+/// Fails unless the process that plays this recording is in a sandbox.
+fn assert_shut_in(recording: &Path) {
+    let processes = std::fs::read_dir("/proc").expect("processes").flatten().map(|entry| entry.path());
+    let plays = |process: &PathBuf| {
+        let line = std::fs::read(process.join("cmdline")).unwrap_or_default();
+        line.split(|b| *b == 0).any(|word| word == recording.as_os_str().as_encoded_bytes())
+    };
+    let status: Vec<String> = processes
+        .filter(plays)
+        .map(|process| std::fs::read_to_string(process.join("status")).expect("its status"))
+        .collect();
+    assert_eq!(status.len(), 1, "one process plays it");
+    for line in ["NoNewPrivs:\t1", "Seccomp:\t2"] {
+        assert!(status[0].lines().any(|l| l == line), "{line} in {}", status[0]);
+    }
+}
+
 #[test]
 fn a_recording_plays_seeks_and_stops_in_a_browser() {
     let home = Home::new();
@@ -411,6 +430,7 @@ fn a_recording_plays_seeks_and_stops_in_a_browser() {
             &format!("const t = document.querySelector('.rows').innerText; return {}", all.join(" && ")),
         );
     };
+    assert_shut_in(&home.path("tapes/deep/demo.cast"));
     // The keys of players: tenths, steps, markers.
     browser.type_keys("9");
     shows(&["third"], &["fourth"]);

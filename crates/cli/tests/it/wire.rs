@@ -8,7 +8,7 @@ use std::process::{Child, ChildStdout, Command, Output, Stdio};
 
 use serde_json::Value;
 
-use crate::support::{Home, Seat, eventually, lives, signal};
+use crate::support::{Home, Seat, TAPDECK, eventually, lives, signal};
 
 /// A server of a test's own, ended with it.
 pub struct Server<'a> {
@@ -30,7 +30,7 @@ impl<'a> Server<'a> {
     /// Starts one whose command is changed first.
     pub fn start_with(home: &'a Home, options: &[&str], change: impl FnOnce(&mut Command)) -> Self {
         let token = text(&home.run(["serve", "token", "add"]).stdout).trim().to_owned();
-        assert_eq!(token.len(), 64, "256 bits");
+        assert_eq!(token.strip_prefix("tdk_").map(str::len), Some(64), "256 bits");
         let socket = format!("unix:{}", home.path("tty").join("tty.sock").display());
         let mut command = home.tapdeck(["serve", "--listen", &socket]);
         change(command.args(options).stdout(Stdio::piped()));
@@ -52,13 +52,21 @@ impl<'a> Server<'a> {
     }
 
     pub fn connect(&self, address: &str, args: &[&str]) -> Command {
-        let mut command = self.home.tapdeck(["connect", address]);
+        let mut command = self.home.tapdeck(["connect", address, "--accept-new"]);
         command.args(args).env("TAPDECK_TOKEN", &self.token);
         command
     }
 
     pub fn run(&self, address: &str, args: &[&str]) -> Output {
         self.connect(address, args).stdin(Stdio::null()).output().expect("it runs")
+    }
+
+    /// Runs without a terminal and without trusting new servers.
+    pub fn stranger(&self, address: &str, args: &[&str]) -> Output {
+        // A session of its own has no terminal on which a question could be asked.
+        let mut command = self.home.command("setsid");
+        command.args(["-w", TAPDECK, "connect", address]).args(args).env("TAPDECK_TOKEN", &self.token);
+        command.stdin(Stdio::null()).output().expect("it runs")
     }
 
     pub fn listed(&self) -> Vec<Value> {

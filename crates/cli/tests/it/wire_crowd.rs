@@ -26,7 +26,7 @@ fn crowd() -> usize {
 
 /// Trusts every server: other tests check certificates.
 #[derive(Debug)]
-struct Credulous;
+pub struct Credulous;
 
 impl ServerCertVerifier for Credulous {
     fn verify_server_cert(
@@ -63,13 +63,23 @@ impl ServerCertVerifier for Credulous {
     }
 }
 
-fn endpoint() -> quinn::Endpoint {
+/// The client's side of TLS, which agrees on this protocol.
+pub fn client_config(alpn: &[u8]) -> rustls::ClientConfig {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let tls = rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
     let tls = tls.expect("versions").dangerous().with_custom_certificate_verifier(Arc::new(Credulous));
     let mut tls = tls.with_no_client_auth();
-    tls.alpn_protocols = vec![b"alknet/tty".to_vec()];
-    let crypto = QuicClientConfig::try_from(tls).expect("for QUIC");
+    tls.alpn_protocols = vec![alpn.to_vec()];
+    tls
+}
+
+fn endpoint() -> quinn::Endpoint {
+    endpoint_for(b"alknet/tty")
+}
+
+/// A QUIC client that speaks this protocol.
+pub fn endpoint_for(alpn: &[u8]) -> quinn::Endpoint {
+    let crypto = QuicClientConfig::try_from(client_config(alpn)).expect("for QUIC");
     let mut endpoint = quinn::Endpoint::client("127.0.0.1:0".parse().expect("an address")).expect("a socket");
     let mut config = quinn::ClientConfig::new(Arc::new(crypto));
     let mut transport = quinn::TransportConfig::default();
@@ -81,7 +91,7 @@ fn endpoint() -> quinn::Endpoint {
     endpoint
 }
 
-fn port_of(address: &str) -> SocketAddr {
+pub fn port_of(address: &str) -> SocketAddr {
     address.split_once("://").expect("a scheme").1.parse().expect("an address")
 }
 
@@ -226,7 +236,7 @@ fn two_hundred_connections_at_once() {
 }
 
 /// First datagrams of handshakes that no client continues.
-async fn half_open(count: usize) -> Vec<Vec<u8>> {
+pub async fn half_open(count: usize) -> Vec<Vec<u8>> {
     let sink = tokio::net::UdpSocket::bind("127.0.0.1:0").await.expect("a socket");
     let at = sink.local_addr().expect("bound");
     let endpoint = endpoint();

@@ -4,13 +4,15 @@
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Output, Stdio};
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 use tapdeck_serve::wire;
 
-use crate::support::{Home, PATIENCE, eventually};
+use crate::support::{Home, PATIENCE, Seat, TAPDECK, eventually};
 use crate::wire::{Server, running, text};
+use crate::wire_crowd::Credulous;
 
 /// A client that writes what it likes.
 struct Raw(UnixStream);
@@ -275,23 +277,183 @@ fn a_key_is_not_named_where_no_server_shows_one() {
 #[test]
 fn a_server_is_known_by_its_key() {
     let home = Home::new();
-    let server = Server::start(&home, &["--listen", "quic://127.0.0.1:0"]);
-    let address = server.addresses[1].clone();
-    let first = server.run(&address, &["--", "true"]);
-    assert!(first.status.success() && text(&first.stderr).contains("is new here"), "{}", text(&first.stderr));
-    let again = server.run(&address, &["--", "true"]);
-    assert!(again.status.success() && again.stderr.is_empty(), "{}", text(&again.stderr));
-    let wrong = server.run(&address, &["--fingerprint", &"0".repeat(64), "--", "true"]);
+    let listen = ["--listen", "quic://127.0.0.1:0", "--listen", "tls://127.0.0.1:0"];
+    let server = Server::start(&home, &listen);
+    let [_, quic, tls] = &server.addresses[..] else { panic!("it listens at three addresses") };
+    let first = server.run(quic, &["--", "true"]);
+    assert!(first.status.success() && text(&first.stderr).contains("is new and"), "{}", text(&first.stderr));
+    // The key belongs to the host: the other port and transport are known too.
+    for address in [quic, tls] {
+        let again = server.stranger(address, &["--", "true"]);
+        assert!(again.status.success() && again.stderr.is_empty(), "{}", text(&again.stderr));
+    }
+    let wrong = server.run(quic, &["--fingerprint", &"0".repeat(64), "--", "true"]);
     assert_eq!(wrong.status.code(), Some(125));
     assert!(text(&wrong.stderr).contains("has the fingerprint sha256:"), "{}", text(&wrong.stderr));
-    // Another server at that address.
+    // Another server at that address, in a line of an older version.
     let known = home.path("state").join("tapdeck").join("known_servers");
     let lines = std::fs::read_to_string(&known).expect("remembered");
-    let (who, _) = lines.trim().split_once(' ').expect("a line");
-    std::fs::write(&known, format!("{who} sha256:{}\n", "1".repeat(64))).expect("written");
-    let changed = server.run(&address, &["--", "true"]);
-    assert_eq!(changed.status.code(), Some(125));
-    assert!(text(&changed.stderr).contains("another key than before"), "{}", text(&changed.stderr));
+    let (name, key) = lines.trim().split_once(' ').expect("one line");
+    assert_eq!(name, "127.0.0.1");
+    std::fs::write(&known, format!("{name}:4433 sha256:{}\n", "1".repeat(64))).expect("written");
+    for address in [quic, tls] {
+        let changed = server.run(address, &["--", "true"]);
+        assert_eq!(changed.status.code(), Some(125));
+        assert!(text(&changed.stderr).contains("another key than before"), "{}", text(&changed.stderr));
+    }
+    // A user who knows the new key can add it.
+    assert!(server.run(quic, &["--fingerprint", key, "--", "true"]).status.success());
+    assert!(server.stranger(tls, &["--", "true"]).status.success());
+}
+
+/// `connect` trusted an unknown server without a word, and sent it the token.
+#[test]
+fn an_unknown_server_is_not_trusted_before_the_user_confirms_it() {
+    let home = Home::new();
+    let listen = ["tls", "quic", "wss", "wt"].map(|t| ["--listen".to_owned(), format!("{t}://127.0.0.1:0")]);
+    let server = Server::start(&home, &listen.concat().iter().map(String::as_str).collect::<Vec<_>>());
+    for address in &server.addresses[1..] {
+        for how in [&["--", "true"][..], &["-d", "--", "true"], &["--attach", "none"]] {
+            let refused = server.stranger(address, how);
+            let said = text(&refused.stderr);
+            assert!(!refused.status.success(), "{address} {how:?}");
+            let hints = ["127.0.0.1 is not known yet", "sha256:", "--accept-new", "--fingerprint"];
+            assert!(hints.iter().all(|hint| said.contains(hint)), "{address} {how:?}: {said}");
+        }
+    }
+    let known = home.path("state").join("tapdeck").join("known_servers");
+    assert!(!known.exists());
+    let ask = |address: &str, how: &[&str]| {
+        let mut command = home.tapdeck([&["connect", address], how].concat());
+        command.env("TAPDECK_TOKEN", &server.token);
+        let mut seat = Seat::new(command);
+        seat.wait_text("(yes/no)?");
+        assert!(seat.screen().contains("sha256:"), "{}", seat.screen());
+        seat
+    };
+    for how in [&["--", "true"][..], &["-d", "--", "true"], &["--attach", "none"]] {
+        let mut seat = ask(&server.addresses[1], how);
+        seat.send("no\n");
+        assert!(!seat.end().success(), "{}", seat.screen());
+        assert!(seat.screen().contains("was not confirmed") && !known.exists(), "{}", seat.screen());
+    }
+    let mut seat = ask(&server.addresses[2], &["--", "sh", "-c", "echo in''side"]);
+    seat.send("yes\n");
+    assert!(seat.end().success(), "{}", seat.screen());
+    assert!(seat.screen().contains("inside"), "{}", seat.screen());
+    assert!(server.stranger(&server.addresses[1], &["--", "true"]).status.success());
+}
+
+/// A TLS server that only listens, with a key of its own.
+struct Impostor {
+    listener: std::net::TcpListener,
+    config: Arc<rustls::ServerConfig>,
+}
+
+impl Impostor {
+    fn new(alpn: &[u8]) -> Self {
+        let pair = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("made");
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = rustls::ServerConfig::builder_with_provider(provider);
+        let config = config.with_safe_default_protocol_versions().expect("versions").with_no_client_auth();
+        let key = rustls::pki_types::PrivateKeyDer::try_from(pair.signing_key.serialize_der());
+        let mut config = config.with_single_cert(vec![pair.cert.into()], key.expect("a key")).expect("fit");
+        config.alpn_protocols = vec![alpn.to_vec()];
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("bound");
+        Self { listener, config: Arc::new(config) }
+    }
+
+    /// What a client sends that connects with these options, and how the client ended.
+    fn hears(&self, home: &Home, scheme: &str, options: &[&str], token: &str) -> (Vec<u8>, Output) {
+        let address = format!("{scheme}://{}", self.listener.local_addr().expect("bound"));
+        let mut command = home.command("setsid");
+        command.args(["-w", TAPDECK, "connect", &address]).args(options).args(["--", "true"]);
+        command.env("TAPDECK_TOKEN", token).stdin(Stdio::null());
+        let client = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+        let (tcp, _) = self.listener.accept().expect("it comes");
+        tcp.set_read_timeout(Some(PATIENCE)).expect("set");
+        let tls = rustls::ServerConnection::new(Arc::clone(&self.config)).expect("a connection");
+        let mut stream = rustls::StreamOwned::new(tls, tcp);
+        let mut got = Vec::new();
+        let mut byte = [0];
+        // A whole negotiation is enough; a client that breaks off sends an alert.
+        while !matches!(got.get(..4), Some(&[a, b, c, d]) if got.len() == 4 + u32::from_be_bytes([a, b, c, d]) as usize)
+            && matches!(stream.read(&mut byte), Ok(1))
+        {
+            got.push(byte[0]);
+        }
+        drop(stream);
+        (got, client.wait_with_output().expect("it ends"))
+    }
+}
+
+/// What a server that is not trusted gets to read: nothing of the client.
+#[test]
+fn a_server_that_is_not_trusted_gets_no_token() {
+    let home = Home::new();
+    for (scheme, alpn) in [("tls", "alknet/tty"), ("tls", "alknet/tty-proof"), ("wss", "http/1.1")] {
+        let (heard, out) =
+            Impostor::new(alpn.as_bytes()).hears(&home, scheme, &[], "a-secret-that-stays-here");
+        assert!(heard.is_empty(), "{scheme}: {}", text(&heard));
+        assert_eq!(out.status.code(), Some(125), "{}", text(&out.stderr));
+    }
+}
+
+/// A server in the middle, which the user trusted by mistake, got a token that it could use.
+#[test]
+fn a_server_in_the_middle_gets_nothing_that_it_can_use() {
+    let home = Home::new();
+    let server = Server::start(&home, &["--listen", "tls://127.0.0.1:0"]);
+    let trusting = ["--accept-new"];
+    let (heard, _) = Impostor::new(b"alknet/tty-proof").hears(&home, "tls", &trusting, &server.token);
+    let heard_text = text(&heard);
+    let secret = server.token.strip_prefix("tdk_").expect("a token with a key");
+    assert!(heard_text.contains("\"proof\"") && !heard_text.contains(secret), "{heard_text}");
+    // It passes on what it heard.
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ClientConfig::builder_with_provider(provider);
+    let config = config.with_safe_default_protocol_versions().expect("versions").dangerous();
+    let config = config.with_custom_certificate_verifier(Arc::new(Credulous)).with_no_client_auth();
+    let name = "localhost".try_into().expect("a name");
+    let tls = rustls::ClientConnection::new(Arc::new(config), name).expect("a connection");
+    let address = server.addresses[1].strip_prefix("tls://").expect("TLS");
+    let tcp = std::net::TcpStream::connect(address).expect("it listens");
+    tcp.set_read_timeout(Some(PATIENCE)).expect("set");
+    let mut stream = rustls::StreamOwned::new(tls, tcp);
+    stream.write_all(&heard).expect("sent");
+    let mut answer = Vec::new();
+    // The refusal may end without a close.
+    let _ = stream.read_to_end(&mut answer);
+    assert_eq!(refusal(&answer)["error"], "forbidden");
+    // One that pretends to be of an older version gets no token either. The host is known by now.
+    std::fs::remove_file(home.path("state").join("tapdeck").join("known_servers")).expect("forgotten");
+    let (heard, out) = Impostor::new(b"alknet/tty").hears(&home, "tls", &trusting, &server.token);
+    assert!(heard.is_empty(), "{}", text(&heard));
+    assert!(text(&out.stderr).contains("it was not sent"), "{}", text(&out.stderr));
+}
+
+/// Tokens of older versions have no key, and are shown as before.
+#[test]
+fn a_token_without_a_key_keeps_working() {
+    let home = Home::new();
+    let server = Server::start(&home, &["--listen", "tls://127.0.0.1:0", "--listen", "quic://127.0.0.1:0"]);
+    let path = home.path("state").join("tapdeck").join("serve").join("tokens.json");
+    let mut tokens: Value = serde_json::from_slice(&std::fs::read(&path).expect("there")).expect("JSON");
+    let token = tokens["tokens"][0].as_object_mut().expect("a token");
+    assert!(token.remove("ed25519").is_some());
+    let digest = "e5f2464a3d57017f9d625ff4a7b9da98da298da554a22e9a30874801170502e9";
+    token.insert("sha256".into(), digest.into());
+    std::fs::write(&path, tokens.to_string()).expect("written");
+    for address in &server.addresses[1..] {
+        let old = || server.connect(address, &["--", "true"]);
+        let run = |mut command: std::process::Command, token: &str| {
+            command.env("TAPDECK_TOKEN", token).stdin(Stdio::null()).output().expect("it runs")
+        };
+        let out = run(old(), "an-older-token-without-a-key-0123456789abcdef");
+        assert!(out.status.success(), "{}", text(&out.stderr));
+        let out = run(old(), &server.token);
+        assert!(text(&out.stderr).contains("the token is wrong"), "{}", text(&out.stderr));
+    }
 }
 
 /// The files are named before a client is told by which key to know the server.

@@ -1,7 +1,8 @@
 //! A session as this terminal shows it.
 //!
-//! Where the sizes are the same the program's bytes pass, and nothing of ours may come between
-//! them: a notice is only written while output rests, and is gone before the next byte passes.
+//! Where the sizes are the same the program's bytes pass, as far as they draw and can be undone
+//! ([`ReplayFilter`]), and nothing of ours may come between them: a notice is only written while
+//! output rests, and is gone before the next byte passes. The title is the model's.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -23,6 +24,8 @@ use crate::screen::crop::{Crop, Overlay, Room};
 use crate::screen::detach_keys::{DetachKeys, Typed};
 use crate::screen::write_used_rows;
 
+/// The longest title that is shown.
+const TITLE: usize = 256;
 /// How long a notice stays.
 const NOTICE: Duration = Duration::from_secs(2);
 /// How long the list of keys stays.
@@ -47,8 +50,10 @@ pub(super) struct View {
     terminal: Sink,
     filter: ReplayFilter,
     crop: Crop,
-    /// The session has another size than this terminal.
+    /// The session has another size than this terminal, or modes that do not pass.
     cropping: bool,
+    /// The title that this terminal shows.
+    title: String,
     /// The keyboard modes of the program, while cropping, and the sequence that undoes them.
     input_modes: (Vec<u8>, Vec<u8>),
     out: Vec<u8>,
@@ -96,6 +101,7 @@ impl View {
             filter: ReplayFilter::new(FilterOptions::default()),
             crop: Crop::default(),
             cropping: false,
+            title: String::new(),
             input_modes: Default::default(),
             out: Vec::new(),
             clock: Clock::start(),
@@ -204,6 +210,35 @@ impl View {
         } else {
             self.filter.filter(bytes, &mut self.out);
         }
+        if !self.restoring && self.keyboard.screen_size().is_some() {
+            if self.paints() != self.cropping {
+                self.choose(&self.term.undo_modes());
+                if self.cropping {
+                    self.repaint();
+                }
+            }
+            self.show_title();
+        }
+    }
+
+    /// Whether the screen is painted from the model instead of passed through.
+    fn paints(&self) -> bool {
+        self.keyboard.screen_size().is_some()
+            && (self.session != self.own_cells() || !self.term.draws_by_passing())
+    }
+
+    /// Shows the program's title, when it is a new one and no character is cut by it.
+    fn show_title(&mut self) {
+        if self.title != self.term.title() && !self.filter.is_dangling() {
+            self.title = self.term.title().to_owned();
+            let shown: String = self.title.chars().take(TITLE).collect();
+            self.out.extend_from_slice(format!("\x1b]2;{}\x1b\\", human::printable(&shown)).as_bytes());
+        }
+    }
+
+    /// Writes a picture of the model, as far as a stream of it may pass.
+    fn put_picture(&mut self, picture: &[u8]) {
+        ReplayFilter::new(FilterOptions::default()).filter(picture, &mut self.out);
     }
 
     /// Goes over from the picture to the stream, when the model is complete.
@@ -220,8 +255,9 @@ impl View {
         if !first || self.cropping {
             self.repaint();
         } else {
-            self.out.extend_from_slice(&self.term.dump_to_terminal());
+            self.put_picture(&self.term.dump_to_terminal());
         }
+        self.show_title();
         if first && self.hints {
             let how = self.detach_keys.as_ref().map_or("no key leaves".into(), DetachKeys::hint);
             self.notify(&format!("{}: {how}", self.name));
@@ -292,7 +328,11 @@ impl View {
             }
             Said::Exit(exit) => {
                 let signal = exit.signal.as_deref().and_then(signals::number).map(Exit::Signal);
-                return Some(AttachEnd::Exited(signal.unwrap_or(Exit::Code(exit.code))));
+                let ended = signal.unwrap_or(Exit::Code(exit.code));
+                return Some(AttachEnd::Exited(ended, exit.recording_error));
+            }
+            Said::Recording { error, .. } => {
+                self.notify(&format!("the recording failed: {}", human::printable(&error)));
             }
             Said::Error { about: None, message } => self.complaint = Some(human::printable(&message)),
             _ => {}
@@ -361,7 +401,7 @@ impl View {
     /// through which bytes passed.
     fn choose(&mut self, undo: &[u8]) {
         self.crop.forget();
-        let cropping = self.keyboard.screen_size().is_some() && self.session != self.own_cells();
+        let cropping = self.paints();
         if std::mem::replace(&mut self.cropping, cropping) == cropping {
             return;
         }
@@ -423,7 +463,7 @@ impl View {
             self.crop.forget();
             self.paint();
         } else {
-            self.out.extend_from_slice(&self.term.dump_screen());
+            self.put_picture(&self.term.dump_screen());
         }
     }
 
@@ -518,7 +558,7 @@ impl View {
             self.uncover();
             let mut rows = Vec::new();
             let alternate = self.term.modes().alternate();
-            if matches!(over, Some(AttachEnd::Exited(_))) && (self.cropping || alternate) {
+            if matches!(over, Some(AttachEnd::Exited(..))) && (self.cropping || alternate) {
                 let above = if alternate { 0 } else { usize::MAX };
                 let lines = self.term.lines().skip(self.term.scrollback_len().saturating_sub(above));
                 // A write to memory cannot fail.

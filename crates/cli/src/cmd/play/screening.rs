@@ -537,5 +537,5 @@ fn dress_of(theme: Option<Theme>) -> (Vec<u8>, Vec<u8>) {
 }
 
 fn filter_of(colours: bool) -> ReplayFilter {
-    ReplayFilter::new(FilterOptions::default().strip_sgr(!colours).strip_titles(true))
+    ReplayFilter::new(FilterOptions::default().strip_sgr(!colours))
 }

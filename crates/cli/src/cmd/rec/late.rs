@@ -9,7 +9,7 @@ use tapdeck_proto::bus::{Event, Frames, Rec, Role, Sub};
 use tapdeck_serve::client::{Bus, connect_to_watch};
 
 use super::{NATIVE, RecArgs};
-use crate::ending::{Ending, say};
+use crate::ending::{Ending, Kind, say};
 use crate::failure::{Failure, Result};
 use crate::health::meta;
 use crate::sessions::{ask, find};
@@ -54,19 +54,31 @@ pub(crate) fn run(args: &RecArgs, session: &str) -> Result {
 
 /// Waits for the session's end or a signal, and then for the host to finish the file.
 fn follow(bus: &mut Bus, keyboard: &mut Keyboard, text: &str, path: &Path, quiet: bool) -> Result {
-    let mut over = false;
+    let (mut over, mut failed) = (false, false);
     while !over {
         {
             let mut fds = [rustix::event::PollFd::from_borrowed_fd(bus.fd(), rustix::event::PollFlags::IN)];
             if let Pressed::Signal(_) = keyboard.wait_beside(None, &mut fds)? {
-                ask(bus, &Rec { stop: Some(text.to_owned()), ..Rec::default() })?;
+                let stopped = ask(bus, &Rec { stop: Some(text.to_owned()), ..Rec::default() });
+                // What is refused then is what went wrong, and that has been said.
+                stopped.map(drop).or_else(|e| if failed { Ok(()) } else { Err(e.with_kind(Kind::Io)) })?;
                 break;
             }
         }
         while let Ok(Some(frame)) = bus.next(Some(Duration::ZERO)) {
-            over |= matches!(frame.event(), Some(Event::Closed { .. }));
+            match frame.event() {
+                Some(Event::Closed { .. }) => over = true,
+                Some(Event::Recording { path, error: Some(why), .. }) if path == text => {
+                    say(format_args!("recording {text}: {why}"));
+                    failed = true;
+                }
+                _ => {}
+            }
         }
         over |= bus.next(Some(Duration::ZERO)).is_err();
+    }
+    if failed {
+        return Ok(Ending::Failed(Kind::Io));
     }
     // The host writes the last block and its digest, and then the digest into the sidecar.
     let clock = Clock::start();

@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use tapdeck::server::{SessionHost, SessionHostOptions};
-use tapdeck_host::{InheritedSignals, Keyboard, Pressed, registry, state_folder};
+use tapdeck_host::{InheritedSignals, Keyboard, OnFailure, Pressed, registry, state_folder};
+use tapdeck_serve::admission::{self, Startups};
 use tapdeck_serve::door::Door;
 use tapdeck_serve::net::{Endpoint, Identity, Limits, NoToken, Running, Server};
 use tapdeck_serve::tokens::Tokens;
 
-use crate::config::Config;
+use crate::config::{Config, Strict};
 use crate::ending::{Ending, Kind, print, say};
 use crate::failure::{Failure, Result};
 use crate::log::{self, LogFormat};
@@ -56,12 +57,25 @@ pub(crate) struct ServeArgs {
     /// Record every session in this folder
     #[arg(long, value_name = "FOLDER")]
     record: Option<PathBuf>,
+    /// With --record, end a program whose recording fails, or suspend it with `=stop`
+    #[arg(long, value_name = "end|stop|off", num_args = 0..=1, require_equals = true, default_missing_value = "end", hide_possible_values = true, hide_short_help = true)]
+    strict: Option<Strict>,
     /// Maximum number of sessions
     #[arg(long, value_name = "N", default_value_t = Limits::default().sessions, hide_short_help = true)]
     max_sessions: usize,
     /// Maximum number of connections
-    #[arg(long, value_name = "N", default_value_t = Limits::default().connections, hide_short_help = true)]
+    #[arg(long, value_name = "N", default_value_t = Limits::default().admission.connections, hide_short_help = true)]
     max_connections: usize,
+    /// Maximum number of connections that have not authenticated: from START of them on, newcomers
+    /// displace the one that has waited longest with a chance of RATE percent, at FULL always
+    #[arg(long, value_name = "START:RATE:FULL", default_value_t, hide_short_help = true)]
+    max_startups: Startups,
+    /// Maximum number of them from one address, or one IPv6 /64 network; loopback is exempt
+    #[arg(long, value_name = "N", default_value_t = Limits::default().admission.per_source, hide_short_help = true)]
+    max_startups_per_source: usize,
+    /// Longest lock-out of an address after failed authentication; 0s for none; loopback is exempt
+    #[arg(long, value_name = "TIME", value_parser = parse::duration, default_value = "10m", hide_short_help = true)]
+    max_lockout: Duration,
     /// Timeout for a new connection to authenticate and send its request
     #[arg(long, value_name = "TIME", value_parser = parse::duration, default_value = "10s", hide_short_help = true)]
     hello_time: Duration,
@@ -122,14 +136,22 @@ fn serve(args: &ServeArgs) -> Result {
     let mut signals = Keyboard::signals_only()?;
     let mut options = SessionHostOptions::default();
     options.record.clone_from(&args.record);
+    if args.record.is_some() {
+        let strict = args.strict.map_or_else(|| Config::load().map(|config| config.rec.strict), Ok)?;
+        options.on_failure = OnFailure::default().action(strict.action());
+    }
     options.on_state = Some(Box::new(crate::hooks::on_state));
     options.warn = Some(Arc::new(|trouble: &str| say(trouble)));
     let host =
         SessionHost::new(InheritedSignals::of_login(), options).map_err(|e| Failure::io(e.to_string()))?;
-    let limits = Limits::default()
-        .sessions(args.max_sessions)
-        .connections(args.max_connections)
-        .hello(args.hello_time);
+    let limits = Limits::default().sessions(args.max_sessions).admission(
+        admission::Limits::default()
+            .connections(args.max_connections)
+            .grace(args.hello_time)
+            .startups(args.max_startups)
+            .per_source(args.max_startups_per_source)
+            .lockout(args.max_lockout),
+    );
     let running = Running::start(Server::new(host, limits, Tokens::at(Tokens::default_path())))?;
     let listened = listen(args, &running);
     if listened.is_ok() {

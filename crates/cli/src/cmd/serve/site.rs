@@ -31,6 +31,7 @@ pub(super) fn make(
         .names(names.to_vec())
         .secure(*transport == Transport::Wss)
         .recordings(config.recordings_folder())
+        .player(crate::cmd::page_player::command)
         .players(players.to_vec())
         // Reading the configuration has checked the theme.
         .themes(crate::cmd::web::themes(config, None).unwrap_or_default())

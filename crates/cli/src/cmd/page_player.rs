@@ -1,0 +1,45 @@
+//! `tapdeck page-player`: the process that plays a recording for a browser. The page starts it; it
+//! shuts itself in before it reads a byte of the recording.
+
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use clap::Args;
+use tapdeck_host::Source;
+use tapdeck_host::sandbox::{Sandbox, limit_memory};
+use tapdeck_serve::web::play_recording;
+
+use crate::ending::Ending;
+use crate::failure::{Failure, Result};
+
+/// The memory that a recording may take: an index with keyframes and the scrollback are a fraction
+/// of it.
+const MEMORY: u64 = 1 << 30;
+
+/// Play a recording for the page, at standard input.
+#[derive(Args)]
+#[command(hide = true)]
+pub(crate) struct PagePlayerArgs {
+    /// The recording
+    file: PathBuf,
+}
+
+pub(crate) fn run(args: &PagePlayerArgs) -> Result {
+    let failed = |e: std::io::Error| Failure::io(format!("cannot play {}: {e}", args.file.display()));
+    let page = UnixStream::from(std::io::stdin().as_fd().try_clone_to_owned().map_err(failed)?);
+    limit_memory(MEMORY).map_err(failed)?;
+    Sandbox { readable: Source::files(&args.file) }.enter().map_err(failed)?;
+    play_recording(&args.file, page).map_err(failed)?;
+    Ok(Ending::Done)
+}
+
+/// The command that plays a recording for the page.
+pub(crate) fn command(recording: &Path) -> Command {
+    #[expect(clippy::disallowed_methods, reason = "it starts this program itself, not a session's")]
+    let mut command = Command::new("/proc/self/exe");
+    command.arg0("tapdeck").arg("page-player").arg("--").arg(recording);
+    command
+}
