@@ -5,7 +5,8 @@
 //! as data. Every figure is a median over interleaved rounds on this machine; what counts is the
 //! ratio to the minimal relay (this program's own `relay`, two ptys and a poll loop), not the
 //! absolute number. Peers that are not installed are listed as skipped. `--beside FILE` measures
-//! another build of Tapdeck in the same run.
+//! another build of Tapdeck in the same run. `--only 'tapdeck rec,sync none,sync block'` compares
+//! the levels of syncing.
 
 mod golden;
 mod pace;
@@ -95,7 +96,9 @@ fn parse(args: impl Iterator<Item = String>) -> Result<Options> {
 
 fn measure(o: &Options, folder: &std::path::Path) -> Result<()> {
     let (mut peers, mut skipped) = peers::installed(o.beside.as_deref())?;
-    peers.retain(|p| o.only.is_empty() || o.only.iter().any(|n| n == p.name) || p.name == "relay");
+    // The other levels of syncing are measured only when asked for.
+    let usual = |p: &Peer| o.only.is_empty() && !p.name.starts_with("sync ");
+    peers.retain(|p| usual(p) || o.only.iter().any(|n| n == p.name) || p.name == "relay");
     let wants = |part: &str| o.parts.is_empty() || o.parts.iter().any(|p| p == part);
     let _busy = o.load.then(workload::Busy::start);
     let mut data = BTreeMap::new();

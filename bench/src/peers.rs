@@ -29,6 +29,10 @@ impl Peer {
             "tapdeck rec" | "other rec" => {
                 own(&[s("rec"), s("-q"), s("--overwrite"), out.as_os_str(), s("--")])
             }
+            "sync none" | "sync block" => {
+                let level = s(self.name.trim_start_matches("sync "));
+                own(&[s("rec"), s("-q"), s("--overwrite"), s("--sync"), level, out.as_os_str(), s("--")])
+            }
             "script" => return own(&[s("-q"), s("-c"), &quoted, out.as_os_str()]),
             "script -f" => return own(&[s("-q"), s("-f"), s("-c"), &quoted, out.as_os_str()]),
             "ttyrec" => return own(&[s("-e"), &quoted, out.as_os_str()]),
@@ -74,7 +78,9 @@ pub fn installed(other: Option<&Path>) -> Result<(Vec<Peer>, Vec<&'static str>)>
         Peer { name: "bare", program: PathBuf::new() },
         Peer { name: "relay", program: this.clone() },
         Peer { name: "tapdeck run", program: tapdeck.clone() },
-        Peer { name: "tapdeck rec", program: tapdeck },
+        Peer { name: "tapdeck rec", program: tapdeck.clone() },
+        Peer { name: "sync none", program: tapdeck.clone() },
+        Peer { name: "sync block", program: tapdeck },
     ];
     if let Some(program) = other {
         peers.push(Peer { name: "other run", program: program.to_owned() });

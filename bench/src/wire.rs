@@ -66,7 +66,12 @@ impl Ours {
     fn command(&self, address: &str, command: &[OsString]) -> Vec<OsString> {
         let mut line: Vec<OsString> = vec!["env".into()];
         line.extend(homely(&self.home).map(|(k, v)| format!("{k}={}", v.display()).into()));
-        line.extend([self.tapdeck.clone().into(), "connect".into(), "--token-file".into()]);
+        line.extend([
+            self.tapdeck.clone().into(),
+            "connect".into(),
+            "--accept-new".into(),
+            "--token-file".into(),
+        ]);
         line.extend([self.home.join("token").into(), address.into(), "--".into()]);
         line.extend_from_slice(command);
         line

@@ -1,4 +1,4 @@
-//! The scanner loses nothing, and what the filter lets through asks nothing.
+//! The scanner loses nothing, and what the filter lets through asks nothing and can be undone.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -23,6 +23,9 @@ fuzz_target!(|data: &[u8]| {
     filter.finish(&mut out);
     let mut t = Term::new(Size::new(20, 6), Settings::default());
     assert!(t.feed(&out).replies.is_empty(), "{out:?}");
+    let undo = t.undo_modes();
+    t.feed(&undo);
+    assert!(t.undo_modes().is_empty(), "{out:?}");
     let mut watch = ModeWatch::new();
     watch.feed(data);
     watch.undo();

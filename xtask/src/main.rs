@@ -7,6 +7,7 @@ mod fuzz;
 mod longer;
 mod pictures;
 mod release;
+mod soak;
 mod tidy;
 mod tools;
 
@@ -18,7 +19,7 @@ use anyhow::{Context, Result, bail};
 
 use release::Git;
 
-const USAGE: &str = "ci | tidy | docs [--check] | pictures [--record [NAME]] | release VERSION [--dry-run | --tag] | agents [PROMPTS] | crowd [SESSIONS] | soak [ROUNDS] | fuzz [SECONDS]";
+const USAGE: &str = "ci | tidy | docs [--check] | pictures [--record [NAME]] | release VERSION [--dry-run | --tag] | agents [PROMPTS] | crowd [SESSIONS] | strangers [N] | tmux [ROUNDS] | soak [MINUTES] | bombs [NAME] | crash [--cuts N] [--seed S] | fuzz [SECONDS [TARGET...]]";
 
 fn main() -> Result<()> {
     hear_signals()?;
@@ -36,10 +37,17 @@ fn main() -> Result<()> {
         ["agents", prompts] => longer::talk_to_agents(prompts),
         ["crowd"] => longer::gather_a_crowd("1000"),
         ["crowd", sessions] => longer::gather_a_crowd(sessions),
-        ["soak"] => longer::soak("200"),
-        ["soak", rounds] => longer::soak(rounds),
-        ["fuzz"] => fuzz::run("60"),
-        ["fuzz", seconds] => fuzz::run(seconds),
+        ["strangers"] => longer::send_strangers("1000"),
+        ["strangers", count] => longer::send_strangers(count),
+        ["bombs"] => longer::throw_bombs(""),
+        ["bombs", name] => longer::throw_bombs(name),
+        ["crash", ref settings @ ..] => longer::cut_the_power(settings),
+        ["tmux"] => longer::attach_often("200"),
+        ["tmux", rounds] => longer::attach_often(rounds),
+        ["soak"] => soak::run("60"),
+        ["soak", minutes] => soak::run(minutes),
+        ["fuzz"] => fuzz::run("60", &[]),
+        ["fuzz", seconds, ref only @ ..] => fuzz::run(seconds, only),
         ["release", version, "--dry-run"] | ["release", "--dry-run", version] => release::plan(version),
         ["release", version, "--tag"] | ["release", "--tag", version] => release::run(version, Git::Tag),
         ["release", version] => release::run(version, Git::Print),

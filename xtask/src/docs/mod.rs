@@ -51,6 +51,8 @@ pub(crate) fn generate(root: &Path, when_stale: Stale) -> Result<()> {
     let page = fs::read_to_string(root.join("docs/configuration.md"))?;
     let settings = format!("{}\n", said(root, &["config", "reference"])?.trim_end());
     wanted.insert("docs/configuration.md".into(), with_part(&page, "settings", &settings)?);
+    let page = fs::read_to_string(root.join("docs/robustness.md"))?;
+    wanted.insert("docs/robustness.md".into(), with_part(&page, "fuzzing", &crate::fuzz::table(root)?)?);
     let page = root.join("docs/protocols.md");
     wanted.insert("docs/protocols.md".into(), with_tables(&fs::read_to_string(&page)?)?);
     let mut stale: Vec<PathBuf> = Vec::new();

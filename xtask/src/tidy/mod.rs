@@ -49,6 +49,20 @@ const FORBIDDEN: [(&str, &[&str], &str); 7] = [
     ("cli", &["libc::"], "the command reaches the system through host"),
 ];
 
+/// The one place that changes files for good, and the calls that nothing else makes: a power cut is
+/// simulated there.
+const DISK: &str = "crates/host/src/disk/";
+const DURABLE: [&str; 8] = [
+    "fs::rename",
+    "fs::hard_link",
+    "sync_all()",
+    "sync_data()",
+    ".set_len(",
+    "linkat(",
+    "renameat",
+    "fdatasync(",
+];
+
 /// The library crates. Their messages name facts; which flag or command helps, `cli` says.
 const LIBRARIES: [&str; 7] = ["term", "core", "proto", "tape", "host", "serve", "tapdeck"];
 
@@ -85,11 +99,13 @@ pub(crate) fn run() -> Result<()> {
     }
     walks::check(&root, &fs::read_to_string(root.join("ARCHITECTURE.md"))?, &mut faults);
     markdown::check(&root, &mut faults)?;
+    check_named_tests(&root, &fs::read_to_string(root.join("SECURITY.md"))?, &mut faults)?;
     let commands = commands(&root)?;
     let mut sizes = Vec::new();
     for (name, text) in texts(&root)? {
         let lines = source::lines(&text);
         check_words(&name, &lines, &mut faults);
+        check_durable(&name, &lines, &mut faults);
         check_messages(&name, &lines, &commands, &mut faults);
         check_comments(&name, &lines, &mut faults);
         let length = text.lines().count();
@@ -107,6 +123,21 @@ pub(crate) fn run() -> Result<()> {
     }
     if !faults.is_empty() {
         bail!("tidy found {} faults", faults.len());
+    }
+    Ok(())
+}
+
+/// Checks that the tests exist that SECURITY.md names, as `module::name`.
+fn check_named_tests(root: &Path, page: &str, faults: &mut Vec<String>) -> Result<()> {
+    let texts = texts(root)?;
+    for (module, test) in page.split('`').skip(1).step_by(2).filter_map(|code| code.rsplit_once("::")) {
+        let file = module.rsplit("::").next().unwrap_or_default();
+        let there = texts.iter().any(|(name, text)| {
+            name.split(['/', '.']).any(|part| part == file) && text.contains(&format!("fn {test}("))
+        });
+        if !there {
+            faults.push(format!("SECURITY.md: there is no test {module}::{test}"));
+        }
     }
     Ok(())
 }
@@ -164,6 +195,19 @@ fn check_words(name: &str, lines: &[Line], faults: &mut Vec<String>) {
             for word in words.iter().filter(|word| line.code.contains(*word)) {
                 faults.push(format!("{name}:{}: {word}: {reason}", n + 1));
             }
+        }
+    }
+}
+
+/// Reports changes to files that go past the disk module. Those of tests may.
+fn check_durable(name: &str, lines: &[Line], faults: &mut Vec<String>) {
+    let source = name.starts_with("crates/") && name.contains("/src/");
+    if !source || is_test(name) || name.starts_with(DISK) {
+        return;
+    }
+    for (n, line) in lines.iter().enumerate().filter(|(_, line)| !line.test) {
+        for call in DURABLE.iter().filter(|call| line.code.contains(*call)) {
+            faults.push(format!("{name}:{}: {call}: only {DISK} does that, see there", n + 1));
         }
     }
 }
@@ -310,6 +354,20 @@ mod tests {
         let mut faults = Vec::new();
         check_words("crates/term/src/lib.rs", &source::lines(text), &mut faults);
         assert_eq!(faults, ["crates/term/src/lib.rs:5: std::net: term is a pure function of bytes"]);
+    }
+
+    #[test]
+    fn files_are_changed_by_the_disk_module() {
+        let faults = |name: &str, text: &str| {
+            let mut faults = Vec::new();
+            check_durable(name, &source::lines(text), &mut faults);
+            faults.len()
+        };
+        let text =
+            "fs::rename(a, b);\n// fs::rename\nfile.sync_data()?;\n#[cfg(test)]\nfn t() { f.set_len(0); }\n";
+        assert_eq!(faults("crates/serve/src/tokens.rs", text), 2);
+        assert_eq!(faults("crates/host/src/disk/mod.rs", text), 0);
+        assert_eq!(faults("crates/host/tests/launch.rs", text), 0);
     }
 
     #[test]
