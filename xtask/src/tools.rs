@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use anyhow::Result;
 
 /// Programs that the tests drive, and the Debian package of each.
-const PROGRAMS: [(&str, &str); 34] = [
+const PROGRAMS: [(&str, &str); 35] = [
     ("vttest", "vttest"),
     ("tmux", "tmux"),
     ("vim", "vim"),
@@ -42,6 +42,7 @@ const PROGRAMS: [(&str, &str); 34] = [
     ("ttyrec", "ttyrec"),
     ("scriptreplay", "bsdutils"),
     ("setpriv", "util-linux"),
+    ("age", "age"),
 ];
 
 /// Installs the missing programs with `apt-get`, where that is possible. A test that needs one that

@@ -9,6 +9,7 @@ use tapdeck_tape::{Container, Format};
 use crate::ending::Kind;
 use crate::failure::{Failure, Result};
 use crate::formats;
+use crate::keys::IdentityArgs;
 
 /// The format of a recording that cannot be told from the file.
 #[derive(Args, Clone, Default)]
@@ -19,16 +20,20 @@ pub(crate) struct InputArgs {
     /// Timing file of a typescript
     #[arg(long, value_name = "FILE")]
     pub(crate) timing: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) identity: IdentityArgs,
 }
 
 impl InputArgs {
     /// Finds a recording.
     pub(crate) fn find(&self, path: &Path) -> Result<Source> {
+        self.identity.load([path])?;
         Ok(Source::find(path, self.from, self.timing.as_deref())?)
     }
 
     /// Finds a recording to check it: a file that is no recording fails the check.
     pub(crate) fn judge(&self, path: &Path) -> Result<Source> {
+        self.identity.load([path])?;
         Source::find(path, self.from, self.timing.as_deref()).map_err(|e| match e {
             SourceError::Unknown(_) | SourceError::Misnamed { .. } | SourceError::Not { .. } => {
                 Failure::from(e).with_kind(Kind::Check)
@@ -39,7 +44,8 @@ impl InputArgs {
 }
 
 /// Finds a native recording, for a command that works with no other; `done` says what it does.
-pub(crate) fn native(path: &Path, done: &str) -> Result<Source> {
+pub(crate) fn native(path: &Path, identity: &IdentityArgs, done: &str) -> Result<Source> {
+    identity.load([path])?;
     let source = Source::find(path, None, None).map_err(|e| match e {
         SourceError::Unknown(_) | SourceError::Misnamed { .. } => {
             Failure::check(format!("{e}; only an .ahr can be {done}"))

@@ -111,6 +111,10 @@ impl From<SourceError> for Failure {
             SourceError::Unknown(_) | SourceError::Misnamed { .. } => {
                 Self::io(format!("{e}; if it is a recording, name its format with --from"))
             }
+            SourceError::Read { path, why: tapdeck_tape::Error::Locked { .. } } => Self::io(format!(
+                "{} is encrypted; give an identity that can read it with --identity FILE",
+                path.display()
+            )),
             SourceError::NoTiming(_) => Self::usage(format!("{e}: name it with --timing")),
             _ => Self::io(e.to_string()),
         }

@@ -2,14 +2,14 @@
 //! with what stands beside it (the sidecars of a native recording, the timing file of a
 //! typescript).
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tapdeck_tape::ahr::{AhrEvents, labels_of};
+use tapdeck_tape::ahr::{self, AhrEvents, labels_of, sidecars};
 use tapdeck_tape::cassette::{Cassette, CassetteReader, is_cassette};
 use tapdeck_tape::meta::{Meta, is_meta};
 use tapdeck_tape::zst::ZstReader;
@@ -20,6 +20,9 @@ use tapdeck_tape::{
 use crate::ahead::Blocks;
 use crate::recorder::{SIDECARS, find_sidecar, sidecar};
 use crate::spool::{Way, is_device, open_way, reopen, spool};
+
+/// The format that carries everything.
+const NATIVE: Container = Container { format: Format::Ahr, zst: false };
 
 /// So much of a file tells its format.
 const HEAD: usize = 4096;
@@ -77,6 +80,9 @@ pub struct Source {
     len: u64,
     /// What came through a pipe.
     spool: Option<Arc<File>>,
+    /// The sidecars in the file itself, by the ends of their names.
+    held: Arc<BTreeMap<String, Vec<u8>>>,
+    encrypted: bool,
 }
 
 impl Source {
@@ -88,7 +94,15 @@ impl Source {
             let files = std::fs::read_dir(path).map_err(fail)?.flatten();
             let len = files.filter_map(|f| f.metadata().ok()).map(|m| m.len()).sum();
             let container = Container { format: Format::Cassette, zst: false };
-            return Ok(Self { path: path.to_owned(), container, timing: None, len, spool: None });
+            return Ok(Self {
+                path: path.to_owned(),
+                container,
+                timing: None,
+                len,
+                spool: None,
+                held: Arc::default(),
+                encrypted: false,
+            });
         }
         let way = open_way(path).map_err(fail)?;
         let is_stream = matches!(way, Way::Stream(_));
@@ -117,7 +131,14 @@ impl Source {
             }
             _ => None,
         };
-        Ok(Self { path: shown, container, timing, len, spool })
+        let mut this =
+            Self { path: shown, container, timing, len, spool, held: Arc::default(), encrypted: false };
+        if container == NATIVE && ahr::Header::from_bytes(&head).is_some_and(|h| h.is_encrypted()) {
+            this.encrypted = true;
+            let held = this.file().map_err(fail)?;
+            this.held = Arc::new(sidecars(BufReader::new(held)).map_err(|e| this.read_error(e))?);
+        }
+        Ok(this)
     }
 
     /// Every file that belongs to a recording, whether it is there or not: itself, and what may
@@ -148,6 +169,11 @@ impl Source {
         self.container
     }
 
+    /// Whether it is encrypted.
+    pub fn is_encrypted(&self) -> bool {
+        self.encrypted
+    }
+
     /// Length of the file.
     pub fn len(&self) -> u64 {
         self.len
@@ -175,7 +201,7 @@ impl Source {
         let mut beside = Beside::default();
         if self.container.format == Format::Ahr {
             beside.meta = self.meta();
-            if let Ok(events) = File::open(find_sidecar(&self.path, "events.jsonl")) {
+            if let Some(events) = self.sidecar("events.jsonl") {
                 beside.labels = labels_of(BufReader::new(events)).unwrap_or_default();
             }
         }
@@ -184,7 +210,7 @@ impl Source {
             beside.timing = Some(Box::new(BufReader::new(file)));
         }
         let read_error = |why| self.read_error(why);
-        if self.container == (Container { format: Format::Ahr, zst: false }) {
+        if self.container == NATIVE {
             let records = Blocks::open(Arc::new(file), 0, count.clone()).into_records();
             let events = AhrEvents::over(records, beside.meta.as_ref(), beside.labels);
             return Ok(bounded(events.map_err(read_error)?));
@@ -193,10 +219,33 @@ impl Source {
         open(self.container, BufReader::with_capacity(1 << 16, file), beside).map_err(read_error)
     }
 
-    /// The sidecar of a native recording, if there is one.
+    /// The sidecar of a native recording, if there is one. What an encrypted recording says of the
+    /// program stands in the recording.
     pub fn meta(&self) -> Option<Meta> {
-        let bytes = std::fs::read(find_sidecar(&self.path, "meta.json")).ok()?;
-        Meta::from_bytes(&bytes).ok()
+        let beside = std::fs::read(find_sidecar(&self.path, "meta.json")).ok();
+        let beside = beside.and_then(|bytes| Meta::from_bytes(&bytes).ok());
+        let last = self
+            .held
+            .get("meta.json")
+            .and_then(|lines| lines.trim_ascii_end().rsplit(|b| *b == b'\n').next());
+        let inside = last.and_then(|line| Meta::from_bytes(line).ok());
+        match (inside, beside) {
+            (Some(inside), Some(beside)) => {
+                let Meta { exit, ended_at, sha256, seal, .. } = beside;
+                Some(Meta { exit, ended_at, sha256, seal, ..inside })
+            }
+            (inside, beside) => inside.or(beside),
+        }
+    }
+
+    /// Opens a file that goes with the recording: the part of an encrypted recording that stands
+    /// for it, or else the file beside it.
+    pub fn sidecar(&self, suffix: &str) -> Option<Box<dyn Read + Send>> {
+        if let Some(bytes) = self.held.get(suffix) {
+            return Some(Box::new(io::Cursor::new(bytes.clone())));
+        }
+        let file = File::open(find_sidecar(&self.path, suffix)).ok()?;
+        Some(Box::new(file))
     }
 
     /// The snapshots in `NAME.snapshots.jsonl` that are not among those already known. Formats that

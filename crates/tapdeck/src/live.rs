@@ -22,6 +22,7 @@ use tapdeck_proto::bus::Rec;
 use tapdeck_serve::client::about;
 use tapdeck_serve::door::Door;
 use tapdeck_serve::live::{Admin, AdminError, Dismissal, Live, LiveOptions};
+use tapdeck_tape::encryption::Recipients;
 
 pub use tapdeck_host::registry::Listing;
 pub use tapdeck_serve::door::{Address, AddressError};
@@ -426,6 +427,8 @@ impl LateRecordings {
         let path = path.ok_or_else(|| AdminError::Refused("a recording needs a whole path".to_owned()))?;
         let scrub =
             request.scrub.as_ref().map(|packs| scrub_rules(packs.clone(), &self.0.cwd)).transpose()?;
+        let encrypt = request.encrypt.as_deref().map(Recipients::parse).transpose();
+        let encrypt = encrypt.map_err(|e| AdminError::Refused(format!("the public keys: {e}")))?;
         let if_exists = if request.overwrite { IfExists::Overwrite } else { IfExists::Refuse };
         let file = RecordingFile::open(Path::new(path), if_exists).map_err(|e| match &e {
             CreateError::NoFolder { .. } => AdminError::Refused(format!("{e}; create it first")),
@@ -439,6 +442,7 @@ impl LateRecordings {
             .quality(u8::try_from(quality).unwrap_or(4))
             .input(KeepInput::asked(request.input, request.hidden_input))
             .title(request.title.clone())
+            .encrypt(encrypt)
             .scrub(scrub);
         Ok(self.start(file, options)?.0)
     }

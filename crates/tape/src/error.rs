@@ -58,6 +58,12 @@ pub enum Error {
         /// The highest version that can be read.
         known: u64,
     },
+    /// The recording is encrypted.
+    #[error("{at}: the recording is encrypted, and no given identity can read it")]
+    Locked {
+        /// Where the first block stands that could not be decrypted.
+        at: FilePosition,
+    },
     /// A cassette was refused.
     #[error(transparent)]
     Cassette(#[from] crate::cassette::Refusal),

@@ -9,7 +9,7 @@
 //! - [`Replay`] runs a recording through a terminal model, to its end or step by step.
 //! - [`export`] makes text, Markdown, JSON, HTML and SVG of what a recording shows.
 //! - [`ahr`] is the native recording in detail: blocks, damage, repair. [`index`] makes it
-//!   seekable, [`seal`] proves that it was not changed.
+//!   seekable, [`seal`] proves that it was not changed, [`encryption`] hides what is in it.
 //! - [`cassette`] is the folder of evidence about a run that tests are made of, and [`scenario`]
 //!   the file that says what must hold of it.
 //!
@@ -43,6 +43,7 @@ mod carriage_returns;
 pub mod cassette;
 pub mod cast;
 mod convert;
+pub mod encryption;
 mod error;
 pub mod event;
 pub mod export;

@@ -154,6 +154,26 @@ impl Meta {
         }
     }
 
+    /// What may stand in the clear beside an encrypted recording: nothing of the command line, the
+    /// folder or the title.
+    #[must_use]
+    pub fn without_content(&self) -> Self {
+        let mut extra = Extra::default();
+        extra.insert("encrypted", true);
+        Self { cmd: Vec::new(), cmd_b64: None, cwd: None, title: None, extra, ..self.clone() }
+    }
+
+    /// The file's content on one line, for a recording that holds it itself.
+    ///
+    /// # Errors
+    /// None in practice: all of it can be written as JSON.
+    pub fn to_line(&self) -> Result<Vec<u8>> {
+        let mut out = serde_json::to_vec(self)
+            .map_err(|e| Error::malformed(FilePosition::Line(e.line() as u64), e.to_string()))?;
+        out.push(b'\n');
+        Ok(out)
+    }
+
     /// The file's content.
     ///
     /// # Errors

@@ -14,6 +14,7 @@ use crate::ending::{Ending, output_failed, print, say};
 use crate::failure::{Failure, Result};
 use crate::formats;
 use crate::human;
+use crate::keys::IdentityArgs;
 use crate::progress::Progress;
 
 mod losses;
@@ -60,6 +61,8 @@ pub(crate) struct ConvertArgs {
     /// Timing file of the typescript to write [default: OUT.timing]
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     out_timing: Option<PathBuf>,
+    #[command(flatten)]
+    identity: IdentityArgs,
     /// Replace existing files and their sidecars
     #[arg(long)]
     overwrite: bool,
@@ -146,6 +149,7 @@ impl ConvertArgs {
 fn convert(args: &ConvertArgs) -> Result<Converted> {
     let target = args.target()?;
     let theme = args.chosen_theme(target)?;
+    args.identity.load([args.input.as_path()])?;
     let mut conversion = Conversion::new(&args.input, target)
         .overwrite(args.overwrite)
         .partial(args.partial)

@@ -14,6 +14,7 @@ use crate::ending::{Ending, Report, print_json, say};
 use crate::failure::{Failure, Result};
 use crate::human;
 use crate::input::native;
+use crate::keys::IdentityArgs;
 use crate::progress::Progress;
 use tapdeck::OutFile;
 
@@ -70,7 +71,12 @@ fn index(recording: &Path, force: bool) -> Result<Indexed> {
     if recording.as_os_str() == "-" {
         return Err(Failure::usage("an index stands beside its recording: name a file"));
     }
-    let source = native(recording, "indexed")?;
+    let source = native(recording, &IdentityArgs::default(), "indexed")?;
+    if source.is_encrypted() {
+        let path = recording.display();
+        let why = "an index would hold its screens in the clear";
+        return Err(Failure::check(format!("{path} is encrypted, and cannot be indexed: {why}")));
+    }
     let file = source.file().map_err(|e| Failure::io(format!("{}: {e}", recording.display())))?;
     let path = sidecar(recording, "ahx");
     let fail = |e: &dyn std::fmt::Display| Failure::io(format!("{}: {e}", recording.display()));

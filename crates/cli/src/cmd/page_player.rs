@@ -14,6 +14,7 @@ use tapdeck_serve::web::play_recording;
 
 use crate::ending::Ending;
 use crate::failure::{Failure, Result};
+use crate::keys::IdentityArgs;
 
 /// The memory that a recording may take: an index with keyframes and the scrollback are a fraction
 /// of it.
@@ -25,21 +26,27 @@ const MEMORY: u64 = 1 << 30;
 pub(crate) struct PagePlayerArgs {
     /// The recording
     file: PathBuf,
+    #[command(flatten)]
+    identity: IdentityArgs,
 }
 
 pub(crate) fn run(args: &PagePlayerArgs) -> Result {
     let failed = |e: std::io::Error| Failure::io(format!("cannot play {}: {e}", args.file.display()));
     let page = UnixStream::from(std::io::stdin().as_fd().try_clone_to_owned().map_err(failed)?);
+    args.identity.load([args.file.as_path()])?;
     limit_memory(MEMORY).map_err(failed)?;
     Sandbox { readable: Source::files(&args.file) }.enter().map_err(failed)?;
     play_recording(&args.file, page).map_err(failed)?;
     Ok(Ending::Done)
 }
 
-/// The command that plays a recording for the page.
-pub(crate) fn command(recording: &Path) -> Command {
-    #[expect(clippy::disallowed_methods, reason = "it starts this program itself, not a session's")]
-    let mut command = Command::new("/proc/self/exe");
-    command.arg0("tapdeck").arg("page-player").arg("--").arg(recording);
-    command
+/// Makes the command that plays a recording for the page.
+pub(crate) fn command(identity: &IdentityArgs) -> impl Fn(&Path) -> Command + Send + Sync + 'static {
+    let identity = identity.for_child();
+    move |recording| {
+        #[expect(clippy::disallowed_methods, reason = "it starts this program itself, not a session's")]
+        let mut command = Command::new("/proc/self/exe");
+        command.arg0("tapdeck").arg("page-player").args(&identity).arg("--").arg(recording);
+        command
+    }
 }

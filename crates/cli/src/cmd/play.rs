@@ -12,7 +12,7 @@ use std::time::Duration;
 use clap::Args;
 use tapdeck_cli::color::Color;
 use tapdeck_core::Offset;
-use tapdeck_host::{Goal, PlayError, Player, Source};
+use tapdeck_host::{Goal, PlayError, Player};
 use tapdeck_tape::{Moment, MomentKind};
 use tapdeck_term::Settings;
 
@@ -128,7 +128,7 @@ pub(crate) fn run(args: &PlayArgs) -> Result {
         return Ok(Ending::Done);
     }
     let config = Config::load()?;
-    let source = Source::find(&args.file, args.input.from, args.input.timing.as_deref())?;
+    let source = args.input.find(&args.file)?;
     let result = if args.fast {
         let player = Player::of(source, Settings::default().scrollback(ALL_ROWS))?;
         fast(player, args.has_colours())

@@ -23,6 +23,7 @@ use crate::failure::{Failure, Result};
 use crate::formats;
 use crate::health::meta;
 use crate::input::InputArgs;
+use crate::keys::recipients;
 use crate::scrubbing::ScrubArgs;
 use crate::seal_key::read_key;
 use crate::session_args::{SessionArgs, VariableArgs, hold_signals};
@@ -89,6 +90,7 @@ Examples:
   tapdeck rec --scrub demo.ahr -- bash   mask secrets before they reach the disk
   tapdeck rec --append demo.ahr -- make  append to a recording
   tapdeck rec --seal seal.key demo.ahr   make later changes detectable
+  tapdeck rec --encrypt age1… demo.ahr   let only the owner of that key read it
   tapdeck rec --view demo.ahr -- claude  in the viewer, to search and annotate while it runs
   tapdeck rec --attach build late.ahr    record a session that is already running
   tapdeck rec --export-session demo.ahr  let programs in the session add snapshots"
@@ -132,6 +134,12 @@ pub(crate) struct RecArgs {
     /// Seal the recording with the key in this file; see tapdeck verify --key
     #[arg(long, value_name = "KEYFILE", conflicts_with = "append", hide_short_help = true)]
     seal: Option<PathBuf>,
+    /// Encrypt the recording to this public key of age (`age1…`), or to those in a file; repeatable
+    ///
+    /// Only the identities behind these keys can read the recording: give one with `--identity` to
+    /// any command that reads recordings.
+    #[arg(long, value_name = "RECIPIENT", hide_short_help = true)]
+    encrypt: Vec<String>,
     /// Write an index for fast seeking: `auto` while recording if it costs nothing, `whole` to the
     /// end however long that takes, or `off`
     #[arg(long, value_name = "auto|whole|off", default_value = "auto", value_parser = live_index, hide_short_help = true)]
@@ -202,6 +210,17 @@ impl RecArgs {
             match args.container(args.file.as_deref().unwrap_or(Path::new(&config.name)))? {
                 NATIVE => args.seal = Some(parse::home_path(&config.seal)),
                 container => say(format_args!("{container} cannot be sealed: only an .ahr can")),
+            }
+        }
+        if args.encrypt.is_empty() && !config.encrypt.is_empty() {
+            match args.container(args.file.as_deref().unwrap_or(Path::new(&config.name)))? {
+                NATIVE => args.encrypt = config.encrypt,
+                // What is to be encrypted must not be written in the clear.
+                container => {
+                    return Err(Failure::usage(format!(
+                        "{container} cannot be encrypted, as `rec.encrypt` in the configuration asks: only an .ahr can"
+                    )));
+                }
             }
         }
         if args.hidden_input && !args.input {
@@ -317,6 +336,7 @@ pub(crate) fn run(args: &RecArgs) -> Result {
 /// Runs the program and records it.
 fn record(args: &RecArgs, mut launch: Launch) -> Result {
     let seal = args.seal.as_deref().map(read_key).transpose()?;
+    let encrypt = recipients(&args.encrypt)?.map(|(keys, _)| keys);
     let scrub = args.scrub_rules(&launch)?;
     if let Some(list) = args.out_branch_points.as_deref().filter(|p| !args.overwrite && p.exists()) {
         let list = list.display();
@@ -340,7 +360,8 @@ fn record(args: &RecArgs, mut launch: Launch) -> Result {
     let config = Config::load()?.rec;
     let prompts = SecretPrompts::new(&config.secret_prompts, &config.ignored_prompts);
     let prompts = Arc::new(prompts.map_err(Failure::usage)?);
-    let options = args.options(&launch).ipc(ipc).seal(seal).scrub(scrub).secret_prompts(prompts);
+    let options =
+        args.options(&launch).ipc(ipc).seal(seal).encrypt(encrypt).scrub(scrub).secret_prompts(prompts);
     let mut screen = None;
     let finished = launch.run_with(Some(Recording { file, options }), |session| {
         screen = args.session.final_screen(&session, args.quiet, args.doors.detached_host);
@@ -378,7 +399,7 @@ fn finish(args: &RecArgs, container: Container, report: &Report, mut ending: End
         }
     }
     if let Some(list) = &args.out_branch_points {
-        let input = InputArgs { from: Some(container), timing: None };
+        let input = InputArgs { from: Some(container), ..InputArgs::default() };
         let form = Form::of_path(list);
         if let Err(failure) = branch_points::write_file(&report.path, &input, form, list, args.overwrite) {
             ending = ending.or_failed(failure.kind());
@@ -400,8 +421,12 @@ fn open(args: &RecArgs, launch: &Launch) -> Result<RecordingFile> {
     }
     let container = args.container(&path)?;
     if container != NATIVE {
-        if args.append || args.seal.is_some() {
-            let what = if args.append { "continued" } else { "sealed" };
+        if args.append || args.seal.is_some() || !args.encrypt.is_empty() {
+            let what = match (args.append, args.seal.is_some()) {
+                (true, _) => "continued",
+                (_, true) => "sealed",
+                _ => "encrypted",
+            };
             return Err(Failure::usage(format!("{container} cannot be {what}: only an .ahr can")));
         }
         return RecordingFile::open_as(&path, container, args.overwrite).map_err(cannot_create);
@@ -418,7 +443,21 @@ fn open(args: &RecArgs, launch: &Launch) -> Result<RecordingFile> {
         _ => IfExists::Refuse,
     };
     let file = RecordingFile::open(&path, if_exists).map_err(cannot_create)?;
-    comment_on_mended(&path, file.mended());
+    let path = path.display();
+    match (file.continues_encrypted(), args.encrypt.is_empty()) {
+        (Some(true), true) => {
+            return Err(Failure::usage(format!(
+                "{path} is encrypted: continue it with --encrypt and the public key of its readers"
+            )));
+        }
+        (Some(false), false) => {
+            return Err(Failure::usage(format!(
+                "{path} is not encrypted, and cannot become so: record to another file"
+            )));
+        }
+        _ => {}
+    }
+    comment_on_mended(file.path(), file.mended());
     Ok(file)
 }
 

@@ -12,6 +12,7 @@ use crate::ending::{Ending, print_json, say};
 use crate::failure::{Failure, Result};
 use crate::health::{damage_json, damage_text, digest_json, faults};
 use crate::input::native;
+use crate::keys::IdentityArgs;
 use crate::{human, parse};
 
 /// Write a clean copy of a damaged recording and report what is lost.
@@ -38,6 +39,8 @@ pub(crate) struct RepairArgs {
     /// Replace existing files
     #[arg(long)]
     overwrite: bool,
+    #[command(flatten)]
+    identity: IdentityArgs,
     /// Print JSON
     #[arg(long)]
     pub(super) json: bool,
@@ -60,7 +63,7 @@ pub(crate) fn run(args: &RepairArgs) -> Result {
 struct Done(Repaired);
 
 fn repair(args: &RepairArgs) -> Result<Done, Failure> {
-    let source = native(&args.file, "repaired; see tapdeck convert --partial")?;
+    let source = native(&args.file, &args.identity, "repaired; see tapdeck convert --partial")?;
     let repaired = tapdeck::convert::repair(&source, &args.output, args.overwrite);
     repaired.map(Done).map_err(|e| match e {
         ConvertError::Exists(path) => Failure::write(&path, &io::ErrorKind::AlreadyExists.into()),

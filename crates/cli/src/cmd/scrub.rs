@@ -11,7 +11,7 @@ use tapdeck::convert::To;
 use tapdeck::scrub::{Owner, packs};
 use tapdeck_core::scrub::{BUILTIN, Hit, PACKS, Report, RuleReport, Rules, ScrubStream, Scrubber};
 use tapdeck_host::cassette::{self, CassetteFolder, new_uuid};
-use tapdeck_host::{Clock, Source, file_digest, find_sidecar, sidecar, timing_names};
+use tapdeck_host::{Clock, Source, file_digest, sidecar, timing_names};
 use tapdeck_tape::ahr::Quality;
 use tapdeck_tape::cassette::Cassette;
 use tapdeck_tape::scrub::{Scrubbed, first_size, scrub_line, scrub_meta, study};
@@ -22,6 +22,7 @@ use crate::ending::{self as reports, Ending, print, print_json, print_json_besid
 use crate::failure::{Failure, Result};
 use crate::formats;
 use crate::human;
+use crate::keys::IdentityArgs;
 use crate::progress::Progress;
 use crate::scrubbing::ScrubArgs;
 use tapdeck::OutFile;
@@ -68,6 +69,8 @@ pub(crate) struct ScrubCommand {
     /// Timing file of a typescript
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     timing: Option<PathBuf>,
+    #[command(flatten)]
+    identity: IdentityArgs,
     /// Replace existing files and their sidecars
     #[arg(long)]
     overwrite: bool,
@@ -211,6 +214,7 @@ fn scrub(args: &ScrubCommand) -> Result<Outcome> {
     if path.as_os_str() == "-" {
         return Err(Failure::usage("a recording is read more than once to be scrubbed: name a file"));
     }
+    args.identity.load([path])?;
     let source = Source::find(path, args.from, args.timing.as_deref())?;
     if source.container().format == Format::Cassette {
         return scrub_cassette(args, &source);
@@ -440,11 +444,10 @@ fn beside(
         file.write_all(bytes).and_then(|()| file.commit()).map_err(fail)
     };
     for suffix in ["snapshots.jsonl", "events.jsonl"] {
-        let old = find_sidecar(source.path(), suffix);
-        let mut lines = match std::fs::File::open(&old) {
-            Ok(file) => scrub_lines(BufReader::new(file), scrubber)
-                .map_err(|e| Failure::io(format!("{}: {e}", old.display())))?,
-            Err(_) => Vec::new(),
+        let mut lines = match source.sidecar(suffix) {
+            Some(old) => scrub_lines(BufReader::new(old), scrubber)
+                .map_err(|e| Failure::io(format!("{} of {}: {e}", suffix, source.path().display())))?,
+            None => Vec::new(),
         };
         if suffix == "events.jsonl" && lines.is_empty() {
             lines = made.clone();

@@ -1,5 +1,6 @@
 //! `tapdeck turns`: what was submitted at a program's prompts, and what it answered.
 
+use std::io::Read;
 use std::path::Path;
 
 use clap::{Args, Subcommand};
@@ -14,6 +15,7 @@ use tapdeck_term::Settings;
 use crate::ending::{Ending, print, print_json};
 use crate::failure::{Failure, Result};
 use crate::human;
+use crate::keys::IdentityArgs;
 use crate::screen::OutputStream;
 use crate::sessions::{ANSWER, ask, connect, find, split_turn_id};
 
@@ -41,6 +43,8 @@ pub(crate) struct TurnsArgs {
     /// Print a JSON array
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    identity: IdentityArgs,
 }
 
 #[derive(Subcommand)]
@@ -63,6 +67,8 @@ pub(crate) struct ShowArgs {
     /// Print all details as JSON
     #[arg(long, group = "how")]
     json: bool,
+    #[command(flatten)]
+    identity: IdentityArgs,
 }
 
 impl TurnsArgs {
@@ -82,8 +88,9 @@ pub(crate) fn run(args: &TurnsArgs) -> Result {
 }
 
 fn list(args: &TurnsArgs) -> Result {
-    let turns = match args.session.as_deref().map(recording).transpose()?.flatten() {
-        Some(path) => recorded(path)?.iter().map(brief).collect(),
+    let found = args.session.as_deref().map(|name| recording(name, &args.identity));
+    let turns = match found.transpose()?.flatten() {
+        Some(source) => recorded(&source)?.iter().map(brief).collect(),
         None => live(args.session.as_deref())?,
     };
     if args.json {
@@ -123,7 +130,7 @@ fn brief(turn: &Value) -> Value {
 }
 
 /// The recording of that name, if there is one. Fails for a format without turns.
-fn recording(name: &str) -> Result<Option<&Path>, Failure> {
+fn recording(name: &str, identity: &IdentityArgs) -> Result<Option<Source>, Failure> {
     let path = Path::new(name);
     let named = path.file_name().and_then(|n| n.to_str()).and_then(Container::of_name);
     match named {
@@ -131,8 +138,8 @@ fn recording(name: &str) -> Result<Option<&Path>, Failure> {
         // A session may have a name that looks like one of a recording.
         Some(_) if !path.exists() && find(Some(name)).is_ok() => Ok(None),
         Some(Container { format: Format::Ahr, zst: false }) => {
-            Source::find(path, None, None)?;
-            Ok(Some(path))
+            identity.load([path])?;
+            Ok(Some(Source::find(path, None, None)?))
         }
         Some(other) => {
             Err(Failure::usage(format!("{name} is {other}, which carries no turns: an .ahr does")))
@@ -141,20 +148,19 @@ fn recording(name: &str) -> Result<Option<&Path>, Failure> {
 }
 
 /// The turns of a recording.
-fn recorded(path: &Path) -> Result<Vec<Value>, Failure> {
-    let sidecar = tapdeck_host::find_sidecar(path, "events.jsonl");
-    let text = match std::fs::read_to_string(&sidecar) {
-        Ok(text) => text,
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
-            // A recording may have no turns; a file of which nothing can be read is none.
-            Player::open(path, Settings::default())?;
-            return Ok(Vec::new());
-        }
-        Err(e) => return Err(Failure::io(format!("{}: {e}", sidecar.display()))),
+fn recorded(source: &Source) -> Result<Vec<Value>, Failure> {
+    let path = source.path();
+    let sidecar = format!("events.jsonl of {}", path.display());
+    let mut text = String::new();
+    let Some(mut events) = source.sidecar("events.jsonl") else {
+        // A recording may have no turns; a file of which nothing can be read is none.
+        Player::of(source.clone(), Settings::default())?;
+        return Ok(Vec::new());
     };
+    events.read_to_string(&mut text).map_err(|e| Failure::io(format!("{sidecar}: {e}")))?;
     let mut turns = Vec::new();
     for (n, line) in text.lines().enumerate() {
-        let wrong = |e| Failure::io(format!("{}, line {}: {e}", sidecar.display(), n + 1));
+        let wrong = |e| Failure::io(format!("{sidecar}, line {}: {e}", n + 1));
         let mut turn: Value = serde_json::from_str(line).map_err(wrong)?;
         if turn["kind"] != "turn" {
             continue;
@@ -172,8 +178,8 @@ fn recorded(path: &Path) -> Result<Vec<Value>, Failure> {
 
 fn show(args: &ShowArgs) -> Result {
     let (session, number) = split_turn_id(&args.id);
-    let turn = if let Some(path) = recording(session)? {
-        of_recording(path, number)?
+    let turn = if let Some(source) = recording(session, &args.identity)? {
+        of_recording(&source, number)?
     } else {
         let listing = find(Some(session))?;
         let mut bus = connect(&listing, "turns", Role::Observer)?;
@@ -205,8 +211,9 @@ fn show(args: &ShowArgs) -> Result {
 }
 
 /// A turn of a recording, with its bytes.
-fn of_recording(path: &Path, number: Option<u64>) -> Result<Value, Failure> {
-    let mut turns = recorded(path)?;
+fn of_recording(source: &Source, number: Option<u64>) -> Result<Value, Failure> {
+    let path = source.path();
+    let mut turns = recorded(source)?;
     let at = match number {
         Some(number) => turns.iter().position(|t| t["number"] == json!(number)),
         None => turns.len().checked_sub(1),
@@ -216,7 +223,6 @@ fn of_recording(path: &Path, number: Option<u64>) -> Result<Value, Failure> {
     let place = |key: &str| turn[key].as_u64().unwrap_or(0);
     let (start, end) = (place("start_byte"), place("end_byte"));
     let failed = |e: &dyn std::fmt::Display| Failure::io(format!("{}: {e}", path.display()));
-    let source = Source::find(path, None, None)?;
     let mut reader = source.open().map_err(|e| failed(&e))?;
     let mut raw = Vec::new();
     let mut at = 0u64;

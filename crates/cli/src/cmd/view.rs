@@ -19,6 +19,7 @@ use crate::config::Config;
 use crate::detached_host;
 use crate::ending::{Ending, Kind, say};
 use crate::failure::{Failure, Result};
+use crate::keys::IdentityArgs;
 use crate::sessions;
 use crate::unreadable::{self, FileRole};
 use crate::{formats, parse};
@@ -70,6 +71,8 @@ pub(crate) struct ViewArgs {
     /// Timing file of a typescript
     #[arg(long, value_name = "FILE")]
     timing: Option<PathBuf>,
+    #[command(flatten)]
+    identity: IdentityArgs,
     /// Do not use the mouse
     #[arg(long)]
     no_mouse: bool,
@@ -107,6 +110,7 @@ pub(crate) fn run(args: &ViewArgs) -> Result {
         let (ending, _) = watch(&listing, config, mouse, |app| search_for(app, args.search.as_deref()))?;
         return Ok(ending);
     };
+    args.identity.load([file])?;
     let source = Source::find(file, args.from, args.timing.as_deref())?;
     let mut tape = Tape::open(source, config.view.scrollback).map_err(ViewError::from)?;
     tape.set_pace(args.speed.unwrap_or(config.play.speed), args.idle_time_limit.or(config.play.idle_limit.0));

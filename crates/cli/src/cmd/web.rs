@@ -14,6 +14,7 @@ use crate::config::Config;
 use crate::detached_host::{self, host_args};
 use crate::ending::{Ending, print, say};
 use crate::failure::{Failure, Result};
+use crate::keys::IdentityArgs;
 use crate::parse;
 use crate::sessions::find;
 
@@ -52,6 +53,8 @@ pub(crate) struct WebArgs {
     /// Default theme of the page: dark, light, high-contrast, sepia, dracula or one of your own
     #[arg(long, value_name = "THEME")]
     theme: Option<String>,
+    #[command(flatten)]
+    identity: IdentityArgs,
     /// Start this program as a session and open it
     #[arg(value_name = "CMD", last = true)]
     command: Vec<OsString>,
@@ -86,7 +89,7 @@ pub(crate) fn run(args: &WebArgs) -> Result {
         .hosts(hosts)
         .names([&args.host[..], &settings.hosts].concat())
         .recordings(folder)
-        .player(page_player::command)
+        .player(page_player::command(&args.identity))
         .players([&args.player[..], &settings.players].concat())
         .themes(themes);
     if !read_only {

@@ -102,6 +102,9 @@ tables! {
         /// Key file that seals every recording, as with `--seal`. Empty means that recordings are
         /// not sealed.
         seal: String = String::new(),
+        /// Public keys of age (`age1…`), or files of them, that every recording is encrypted to, as
+        /// with `--encrypt`.
+        encrypt: Vec<String> = Vec::new(),
         /// Longest pause when the recording is played, such as `"2s"`, as with `--idle-time-limit`.
         /// The recording itself keeps the full pauses.
         idle_limit: Limit = Limit(None),
@@ -120,6 +123,8 @@ tables! {
         speed: f64 = 1.0,
         /// Longest pause, such as `"2s"`. `"none"` uses the limit of the recording, if it has one.
         idle_limit: Limit = Limit(None),
+        /// Identity file of age that decrypts recordings, as with `--identity`, for every command.
+        identity: String = String::new(),
         /// Theme of `tapdeck play`. Empty means that of `[theme]`; `"none"` uses the terminal's
         /// colors.
         theme: String = String::new(),

@@ -18,6 +18,8 @@ mod convert;
 mod desktop;
 #[cfg(feature = "web")]
 mod doctor;
+#[cfg(feature = "encrypt")]
+mod encrypted;
 mod exported_page;
 mod failed_recording;
 mod faults;

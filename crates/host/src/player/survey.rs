@@ -1,7 +1,6 @@
 //! What only a look at the whole recording tells: its moments and, in most formats, its length. The
 //! look is taken on a thread of its own, so that a large recording begins to play at once.
 
-use std::fs::File;
 use std::io::BufReader;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +12,6 @@ use tapdeck_tape::ahr::labels_of;
 use tapdeck_tape::index::Index;
 use tapdeck_tape::{Item, Kind, Moment, MomentKind};
 
-use crate::recorder::find_sidecar;
 use crate::source::Source;
 
 /// Moments beyond this many are dropped: no user marks a session a million times.
@@ -128,8 +126,7 @@ pub(super) fn by_index(source: &Source, index: &Index) -> Option<Survey> {
     let mut moments = index.moments.clone();
     let markers = moments.iter().filter(|m| m.kind == MomentKind::Marker).count();
     if markers > 0 {
-        let file = File::open(find_sidecar(source.path(), "events.jsonl")).ok()?;
-        let labels = labels_of(BufReader::new(file)).ok()?;
+        let labels = labels_of(BufReader::new(source.sidecar("events.jsonl")?)).ok()?;
         if labels.len() != markers {
             return None;
         }

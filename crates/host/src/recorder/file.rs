@@ -4,7 +4,7 @@
 use std::fmt;
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
@@ -121,6 +121,8 @@ pub struct RecordingFile {
     /// Syncs from time to time, once something was written.
     syncer: Option<Syncer>,
     mended: Option<Mended>,
+    /// A file that is continued holds encrypted blocks.
+    encrypted: bool,
     /// What the file is until the recorder begins to write; `None` from then on.
     unwritten: Option<Unwritten>,
 }
@@ -213,6 +215,7 @@ impl RecordingFile {
             sync: SyncLevel::None,
             syncer: None,
             mended: None,
+            encrypted: false,
             unwritten: match (is_new, if_exists) {
                 (true, _) => Some(Unwritten::Created),
                 (false, IfExists::Overwrite) => Some(Unwritten::Replaced),
@@ -253,6 +256,11 @@ impl RecordingFile {
     /// The format to write.
     pub fn container(&self) -> Container {
         self.container
+    }
+
+    /// Whether it continues an encrypted recording, or a plain one; `None` for a new recording.
+    pub fn continues_encrypted(&self) -> Option<bool> {
+        (self.good_len > 0).then_some(self.encrypted)
     }
 
     /// Bytes of output that the file holds already.
@@ -376,6 +384,9 @@ impl RecordingFile {
             self.former = Some(std::mem::replace(&mut self.file, file));
             self.mended = Some(mended);
         }
+        let mut head = [0; ahr::HEADER_LEN];
+        let read = self.file.read_exact_at(&mut head, 0).is_ok();
+        self.encrypted = read && ahr::Header::from_bytes(&head).is_some_and(|h| h.is_encrypted());
         self.start_off = tail.next_off;
         // Of what else follows the last whole block nothing is cut off: it may still be worth
         // something, and a reader finds the next block behind it.

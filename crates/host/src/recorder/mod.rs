@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use tapdeck_core::withhold::SecretPrompts;
 use tapdeck_core::{Offset, ReaderId, ReaderKind, WallTime, WinSize};
+use tapdeck_tape::encryption::Recipients;
 use tapdeck_tape::meta::{self, Meta};
 use tapdeck_tape::scrub::scrub_meta;
 use tapdeck_tape::seal::SealKey;
@@ -106,6 +107,7 @@ pub struct RecordOptions {
     pub(crate) idle_limit: Option<Duration>,
     pub(crate) ipc: Option<String>,
     pub(crate) seal: Option<SealKey>,
+    pub(crate) encrypt: Option<Recipients>,
     pub(crate) index: LiveIndex,
     pub(crate) sync: SyncLevel,
     pub(crate) on_failure: OnFailure,
@@ -125,6 +127,7 @@ impl Default for RecordOptions {
             idle_limit: None,
             ipc: None,
             seal: None,
+            encrypt: None,
             index: LiveIndex::default(),
             sync: SyncLevel::default(),
             on_failure: OnFailure::default(),
@@ -208,6 +211,14 @@ impl RecordOptions {
     #[must_use]
     pub fn seal(mut self, seal: impl Into<Option<SealKey>>) -> Self {
         self.seal = seal.into();
+        self
+    }
+
+    /// Sets the keys that can read the recording; native recordings only. Everything that is known
+    /// of the session is then in the file, and there is no index.
+    #[must_use]
+    pub fn encrypt(mut self, encrypt: impl Into<Option<Recipients>>) -> Self {
+        self.encrypt = encrypt.into();
         self
     }
 
@@ -330,6 +341,10 @@ impl Recorder {
         size: WinSize,
         late: Option<(Offset, WallTime, WinSize)>,
     ) -> io::Result<Self> {
+        if file.continues_encrypted().is_some_and(|encrypted| encrypted != options.encrypt.is_some()) {
+            let what = "a recording is either encrypted or not: it cannot be continued as the other";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+        }
         file.begin(options.sync)?;
         let path = file.path().to_owned();
         log.begin_recording(&path, options.on_failure);

@@ -23,17 +23,19 @@ pub(super) struct Snapshots {
     reader: ReaderId,
     waiting: Vec<(Seq, Anchor)>,
     lines: Vec<u8>,
+    /// Whether they are listed beside the recording.
+    listed: bool,
 }
 
 impl Snapshots {
-    pub(super) fn new(recording: &RecordingFile, log: SharedLog, reader: ReaderId) -> Self {
+    pub(super) fn new(recording: &RecordingFile, log: SharedLog, reader: ReaderId, listed: bool) -> Self {
         let path = sidecar(recording.path(), "snapshots.jsonl");
         if recording.written() == 0 {
             // Anchors in a recording that is no more would be taken for anchors in this one.
             // There is none, most often.
             let _ = disk::remove_file(&path);
         }
-        Self { path, file: None, log, reader, waiting: Vec::new(), lines: Vec::new() }
+        Self { path, file: None, log, reader, waiting: Vec::new(), lines: Vec::new(), listed }
     }
 
     /// Whether there are any to put on disk.
@@ -60,6 +62,7 @@ impl Snapshots {
         let lines = std::mem::take(&mut self.lines);
         let listed = match refusal {
             Some(why) => Err(SnapshotError::Failed(why)),
+            None if !self.listed => Ok(()),
             None => self
                 .append(&lines)
                 .map_err(|e| SnapshotError::Failed(format!("{}: {e}", self.path.display()))),

@@ -889,6 +889,9 @@ pub struct Rec {
     /// Packs of rules that mask secrets.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "packs")]
     pub scrub: Option<Vec<String>>,
+    /// Public keys that the recording is encrypted to, one a line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub encrypt: Option<String>,
 }
 
 fn packs<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Vec<String>>, D::Error> {

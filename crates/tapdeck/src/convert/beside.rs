@@ -1,11 +1,10 @@
 //! What stands beside a recording that is converted, and beside the one that comes of it.
 
-use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use tapdeck_core::WallTime;
-use tapdeck_host::{Source, find_sidecar, sidecar, timing_names};
+use tapdeck_host::{Source, sidecar, timing_names};
 use tapdeck_tape::ahr::{AhrWriter, CarriedEvents};
 use tapdeck_tape::event::Count;
 use tapdeck_tape::meta::Meta;
@@ -18,17 +17,16 @@ use crate::OutFile;
 #[derive(Default)]
 pub(super) struct Beside {
     pub(super) meta: Option<Meta>,
-    pub(super) events: Option<CarriedEvents<File>>,
-    pub(super) snapshots: Option<File>,
+    pub(super) events: Option<CarriedEvents<Box<dyn io::Read + Send>>>,
+    pub(super) snapshots: Option<Box<dyn io::Read + Send>>,
 }
 
 impl Beside {
     pub(super) fn of(source: &Source) -> Self {
-        let open = |suffix| File::open(find_sidecar(source.path(), suffix)).ok();
         Self {
             meta: source.meta(),
-            events: open("events.jsonl").map(CarriedEvents::new),
-            snapshots: open("snapshots.jsonl"),
+            events: source.sidecar("events.jsonl").map(CarriedEvents::new),
+            snapshots: source.sidecar("snapshots.jsonl"),
         }
     }
 

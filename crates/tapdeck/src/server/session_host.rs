@@ -19,6 +19,7 @@ use tapdeck_host::{
 use tapdeck_serve::client;
 use tapdeck_serve::net::{Client, Opened, Refusal, RefusalCode, SessionRunner};
 use tapdeck_serve::wire::{Negotiation, start_code, win_size};
+use tapdeck_tape::encryption::Recipients;
 
 use super::Programs;
 use crate::Error;
@@ -45,6 +46,8 @@ pub struct SessionHostOptions {
     pub record: Option<PathBuf>,
     /// What a session does when its recording fails.
     pub on_failure: OnFailure,
+    /// The keys that can read the recordings; without any they are not encrypted.
+    pub encrypt: Option<Recipients>,
     /// Makes what is called when the state of a session's program has changed; asked once for each
     /// session.
     pub on_state: Option<MakeOnState>,
@@ -168,6 +171,7 @@ impl SessionHost {
             .cwd(launch.command.cwd.clone().or_else(|| std::env::current_dir().ok()))
             .title(wanted.name.clone())
             .on_failure(self.options.on_failure)
+            .encrypt(self.options.encrypt.clone())
             .index(LiveIndex::Off);
         Ok(Some(Recording { file, options }))
     }

@@ -18,10 +18,10 @@ use memchr::memmem;
 
 use super::codec::{self, Decoded};
 use super::damage::{Damage, DamageKind};
-use super::header::{HEADER_LEN, Header, MAGIC, VERSION};
+use super::header::{HEADER_LEN, Header, MAGIC, VERSION, end_off_of};
 use super::record::{Body, Records, Walk, walk, walk_torn};
 use crate::window::Window;
-use crate::{Error, FilePosition, Result};
+use crate::{Error, FilePosition, Result, encryption};
 
 /// Look at this much at a time when searching.
 const SEARCH_STEP: usize = 64 * 1024;
@@ -54,6 +54,9 @@ pub struct Block {
     pub partial: bool,
     /// The block as it stands in the file, if the reader was asked to keep that.
     pub raw: Option<Bytes>,
+    /// Whether it is encrypted in the file. The header is then that of the block inside, if it
+    /// could be decrypted.
+    pub encrypted: bool,
 }
 
 impl Block {
@@ -115,6 +118,8 @@ pub struct BlockReader<R> {
     /// The position was found by searching, not by following a block.
     searched: bool,
     keep_raw: bool,
+    /// Encrypted blocks are given without their records.
+    closed: bool,
     /// Where the reader began, and how much has been decompressed since.
     began: u64,
     out: u64,
@@ -154,6 +159,7 @@ impl<R: Read> BlockReader<R> {
             foreign: None,
             searched: offset != 0,
             keep_raw: false,
+            closed: false,
             began: offset,
             out: 0,
             taken: None,
@@ -194,6 +200,13 @@ impl<R: Read> BlockReader<R> {
         self
     }
 
+    /// Gives encrypted blocks without their records, so that no key is needed.
+    #[must_use]
+    pub(crate) fn leaving_encrypted(mut self) -> Self {
+        self.closed = true;
+        self
+    }
+
     /// Where in the file the reader stands: behind the block or damage that was read last.
     pub fn offset(&self) -> u64 {
         self.window.offset()
@@ -202,7 +215,8 @@ impl<R: Read> BlockReader<R> {
     /// The next block or damage; `None` at the end.
     ///
     /// # Errors
-    /// When the underlying reader fails, and when the recording was written for a later version.
+    /// When the underlying reader fails, when the recording was written for a later version, and
+    /// when it is encrypted and no identity of this process fits.
     pub fn next_item(&mut self) -> Result<Option<BlockItem>> {
         loop {
             if let Some(item) = self.ready.pop_front() {
@@ -288,7 +302,7 @@ impl<R: Read> BlockReader<R> {
             let kind = DamageKind::TornHeader;
             return Ok(Found::Damage { kind, skip: Skip::Exactly(have), records: None });
         };
-        if header.version != VERSION {
+        if !header.is_known() {
             if header.version > VERSION && self.window.offset() == 0 {
                 self.foreign = Some((self.window.offset(), header.version));
             }
@@ -297,7 +311,54 @@ impl<R: Read> BlockReader<R> {
         if let Some(what) = header.fault() {
             return Ok(search(DamageKind::BadHeader(what)));
         }
-        self.look_at_payload(&header)
+        if header.is_encrypted() { self.look_at_message(&header) } else { self.look_at_payload(&header) }
+    }
+
+    /// Looks at an encrypted block. Its checksum tells damage from a key that does not fit.
+    fn look_at_message(&mut self, header: &Header) -> Result<Found> {
+        let start = usize::from(header.header_len);
+        let len = start + header.compressed_len as usize;
+        let have = self.window.fill(len + HEADER_LEN)?;
+        let offset = self.window.offset();
+        let data = self.window.data();
+        let records = Some(u64::from(header.record_count));
+        if have < len && !holds_header(data, HEADER_LEN..have) {
+            let kind = DamageKind::TornPayload;
+            return Ok(Found::Damage { kind, skip: Skip::Exactly(have), records });
+        }
+        let Some(message) = data.get(start..len).filter(|message| header.fits(message)) else {
+            let kind = DamageKind::BadPayload;
+            return Ok(match is_boundary(data, len) && !self.searched {
+                true => Found::Damage { kind, skip: Skip::Exactly(len), records },
+                false => Found::Damage { kind, skip: Skip::ToNextMagic, records: None },
+            });
+        };
+        let raw = self.keep_raw.then(|| Bytes::copy_from_slice(&data[..len]));
+        let block = if self.closed {
+            Block {
+                offset,
+                len: len as u64,
+                header: *header,
+                bytes: Bytes::new(),
+                record_count: u64::from(header.record_count),
+                start_off: None,
+                end_off: end_off_of(data),
+                last_ts: Some(header.start_ts_ns),
+                partial: false,
+                raw,
+                encrypted: true,
+            }
+        } else {
+            let at = FilePosition::Byte(offset);
+            let plain = encryption::decrypt(message).ok_or(Error::Locked { at })?;
+            let opened = Block::open(offset, &plain, &mut self.pool);
+            let Some(opened) = opened else {
+                let kind = DamageKind::BadPayload;
+                return Ok(Found::Damage { kind, skip: Skip::Exactly(len), records });
+            };
+            Block { len: len as u64, raw, encrypted: true, ..opened }
+        };
+        Ok(Found::Block { block, len, about: None, lost: None })
     }
 
     fn look_at_payload(&mut self, header: &Header) -> Result<Found> {
@@ -339,6 +400,7 @@ impl<R: Read> BlockReader<R> {
                 last_ts: found.last_ts,
                 partial,
                 raw: self.keep_raw.then(|| Bytes::copy_from_slice(&data[..len])),
+                encrypted: false,
             };
             match decoded {
                 Decoded::Whole { read, written } => {

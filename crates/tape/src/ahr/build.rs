@@ -9,7 +9,7 @@ use super::codec::{self, Quality};
 #[cfg(doc)]
 use super::header::MAX_OFFSET;
 use super::header::{HEADER_LEN, Header, VERSION, checksum};
-use super::record::{Body, DATA_HEAD, INPUT_HEAD, Record};
+use super::record::{Body, DATA_HEAD, INPUT_HEAD, Record, SIDECAR_HEAD};
 
 /// A record is not split for less room than this: a few bytes at the end of a block are not worth a
 /// record.
@@ -68,6 +68,7 @@ pub struct BlockBuilder {
     start_off: Option<u64>,
     next_off: u64,
     full: bool,
+    sidecar: bool,
 }
 
 impl BlockBuilder {
@@ -83,6 +84,7 @@ impl BlockBuilder {
             start_off: None,
             next_off: byte_off,
             full: false,
+            sidecar: false,
         }
     }
 
@@ -101,7 +103,7 @@ impl BlockBuilder {
     /// }
     /// ```
     ///
-    /// DATA and INPUT are split; nothing else is ever large enough to need it. Offsets are at most
+    /// DATA, INPUT and SIDECAR are split; nothing else is ever large enough to need it. Offsets are at most
     /// [`MAX_OFFSET`].
     #[must_use = "the rest of the record would be lost"]
     pub fn push(&mut self, record: Record) -> Option<Record> {
@@ -114,6 +116,7 @@ impl BlockBuilder {
         let head = match &record.body {
             Body::Data { .. } => DATA_HEAD,
             Body::Input { .. } => INPUT_HEAD,
+            Body::Sidecar { name, .. } => SIDECAR_HEAD + name.len(),
             _ => usize::MAX,
         };
         if room < head.saturating_add(MIN_PIECE) {
@@ -131,6 +134,11 @@ impl BlockBuilder {
                 let piece = bytes.split_to(fits);
                 self.append(&Record::input(ts_ns, piece));
                 Record::input(ts_ns, bytes)
+            }
+            Body::Sidecar { name, mut bytes } => {
+                let piece = bytes.split_to(fits);
+                self.append(&Record::sidecar(ts_ns, name.clone(), piece));
+                Record::sidecar(ts_ns, name, bytes)
             }
             body => Record { ts_ns, body },
         };
@@ -189,7 +197,7 @@ impl BlockBuilder {
             uncompressed_len: self.records.len() as u32,
             compressed_len: (self.out.len() - HEADER_LEN) as u32,
             record_count: self.count,
-            flags: Header::flags(last),
+            flags: Header::flags(last, self.sidecar),
             checksum: checksum(&self.out[HEADER_LEN..]),
             reserved: [0; 3],
         };
@@ -199,6 +207,7 @@ impl BlockBuilder {
         self.first_ts = None;
         self.start_off = None;
         self.full = false;
+        self.sidecar = false;
         &self.out
     }
 
@@ -215,5 +224,6 @@ impl BlockBuilder {
             self.start_off.get_or_insert(*off);
             self.next_off = off.saturating_add(bytes.len() as u64);
         }
+        self.sidecar |= matches!(record.body, Body::Sidecar { .. });
     }
 }

@@ -131,29 +131,33 @@ impl<R: Read> AhrEvents<R> {
         if let Some(item) = self.behind.take() {
             return Ok(Some(item));
         }
-        Ok(match self.reader.next_item()? {
-            None => None,
-            Some(AhrItem::Damage(damage)) => Some(Note::damage(
-                FilePosition::Byte(damage.offset),
-                format!("{} ({} bytes)", damage.kind, damage.len),
-            )),
-            Some(AhrItem::Record(record)) => {
-                let last = self.last_ts.replace(record.ts_ns).unwrap_or(record.ts_ns);
-                if self.header.started.is_none() {
-                    self.header.started = Some(WallTime::from_nanos(record.ts_ns));
-                    self.header.first_byte = self.reader.begins_at();
-                    self.next_off = self.header.first_byte;
+        loop {
+            let record = match self.reader.next_item()? {
+                None => return Ok(None),
+                Some(AhrItem::Damage(damage)) => {
+                    return Ok(Some(Note::damage(
+                        FilePosition::Byte(damage.offset),
+                        format!("{} ({} bytes)", damage.kind, damage.len),
+                    )));
                 }
-                self.time += Duration::from_nanos(record.ts_ns.saturating_sub(last));
-                let gap = self.gap(&record.body);
-                let event = Item::Event(Event::new(self.time, self.kind(record.body)));
-                if gap == 0 {
-                    return Ok(Some(event));
-                }
-                self.behind = Some(event);
-                Some(Item::Event(Event::new(self.time, Kind::Lost(gap))))
+                Some(AhrItem::Record(record)) => record,
+            };
+            let last = self.last_ts.replace(record.ts_ns).unwrap_or(record.ts_ns);
+            if self.header.started.is_none() {
+                self.header.started = Some(WallTime::from_nanos(record.ts_ns));
+                self.header.first_byte = self.reader.begins_at();
+                self.next_off = self.header.first_byte;
             }
-        })
+            self.time += Duration::from_nanos(record.ts_ns.saturating_sub(last));
+            let gap = self.gap(&record.body);
+            let Some(kind) = self.kind(record.body) else { continue };
+            let event = Item::Event(Event::new(self.time, kind));
+            if gap == 0 {
+                return Ok(Some(event));
+            }
+            self.behind = Some(event);
+            return Ok(Some(Item::Event(Event::new(self.time, Kind::Lost(gap)))));
+        }
     }
 
     /// How many bytes of output are missing before this record.
@@ -163,8 +167,9 @@ impl<R: Read> AhrEvents<R> {
         off.saturating_sub(expected)
     }
 
-    fn kind(&self, body: Body) -> Kind {
-        match body {
+    /// What a record says of the session. Sidecars were read when the recording was opened.
+    fn kind(&self, body: Body) -> Option<Kind> {
+        Some(match body {
             Body::Data { bytes, .. } => Kind::Output(bytes),
             Body::Input { bytes } => Kind::Input(bytes),
             Body::Resize(size) => Kind::Resize(clamp_size(size.cols.into(), size.rows.into())),
@@ -175,7 +180,8 @@ impl<R: Read> AhrEvents<R> {
                 Mark::Label(n) => Kind::Marker(self.labels.get(&n).cloned().unwrap_or_default()),
                 _ => Kind::Mark { code, val },
             },
-        }
+            Body::Sidecar { .. } => return None,
+        })
     }
 }
 

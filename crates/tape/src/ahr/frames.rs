@@ -84,6 +84,7 @@ impl Block {
             last_ts: found.last_ts,
             partial: false,
             raw: None,
+            encrypted: false,
         })
     }
 }

@@ -6,10 +6,14 @@ use crate::xxh64::Xxh64;
 
 /// The four bytes that open every block.
 pub const MAGIC: [u8; 4] = *b"AHRC";
-/// The version that is written, and the highest that is read.
+/// The version of a plain block.
 pub(crate) const VERSION: u16 = 1;
+/// The version of an encrypted block.
+pub(crate) const ENCRYPTED: u16 = 2;
 /// The length of a header as written.
 pub const HEADER_LEN: usize = 44;
+/// The length of the header of an encrypted block: it tells where the block's output ends, too.
+pub(crate) const ENCRYPTED_HEADER_LEN: usize = HEADER_LEN + 8;
 /// A block that claims to hold more than this is taken for damaged, before any memory is taken for
 /// it.
 pub(crate) const MAX_UNCOMPRESSED: u32 = 64 << 20;
@@ -27,6 +31,7 @@ const MAX_HEADER_LEN: u16 = 1024;
 const MIN_RECORD: u32 = 16;
 const FLAG_LAST: u8 = 1;
 const FLAG_CHECKSUM: u8 = 2;
+const FLAG_SIDECAR: u8 = 4;
 
 /// What a block says of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,7 +51,7 @@ pub struct Header {
     /// Number of records.
     pub record_count: u32,
     /// Bit 0: last block of a session; a recording that was continued has more behind it. Bit 1:
-    /// there is a checksum.
+    /// there is a checksum. Bit 2: there is a SIDECAR record.
     pub flags: u8,
     /// The low half of the payload's XXH64 if there is a checksum, otherwise zero.
     pub checksum: u32,
@@ -61,8 +66,24 @@ impl Header {
     }
 
     /// The flags of a block with a checksum.
-    pub(crate) fn flags(last: bool) -> u8 {
-        if last { FLAG_LAST | FLAG_CHECKSUM } else { FLAG_CHECKSUM }
+    pub(crate) fn flags(last: bool, sidecar: bool) -> u8 {
+        let flag = |set: bool, flag: u8| if set { flag } else { 0 };
+        FLAG_CHECKSUM | flag(last, FLAG_LAST) | flag(sidecar, FLAG_SIDECAR)
+    }
+
+    /// Whether the block holds a part of a sidecar.
+    pub(crate) fn has_sidecar(&self) -> bool {
+        self.flags & FLAG_SIDECAR != 0
+    }
+
+    /// Whether the payload is encrypted.
+    pub fn is_encrypted(&self) -> bool {
+        self.version == ENCRYPTED
+    }
+
+    /// Whether the version can be read.
+    pub(crate) fn is_known(&self) -> bool {
+        matches!(self.version, VERSION | ENCRYPTED)
     }
 
     /// Whether a payload has the checksum that is stated, if one is.
@@ -111,6 +132,8 @@ impl Header {
     pub(crate) fn fault(&self) -> Option<&'static str> {
         if self.header_len < HEADER_LEN as u16 || self.header_len > MAX_HEADER_LEN {
             Some("impossible header length")
+        } else if self.is_encrypted() && usize::from(self.header_len) < ENCRYPTED_HEADER_LEN {
+            Some("impossible header length of an encrypted block")
         } else if self.uncompressed_len > MAX_UNCOMPRESSED {
             Some("impossible length of records")
         } else if self.compressed_len == 0 || self.compressed_len > MAX_COMPRESSED {
@@ -126,12 +149,30 @@ impl Header {
 
     /// Whether a magic met while looking for the next block is likely to be one.
     pub(crate) fn is_plausible(&self) -> bool {
-        self.version == VERSION
+        self.is_known()
             && self.fault().is_none()
             && self.reserved == [0; 3]
-            && self.flags <= FLAG_LAST | FLAG_CHECKSUM
+            && self.flags <= FLAG_LAST | FLAG_CHECKSUM | FLAG_SIDECAR
             && (self.checksum == 0 || self.flags & FLAG_CHECKSUM != 0)
     }
+}
+
+/// Puts the message that holds a block, encrypted, into a block. `None` if there is no block.
+pub(crate) fn encrypted_block(block: &[u8], message: &[u8], end_off: u64) -> Option<Vec<u8>> {
+    let header = Header {
+        version: ENCRYPTED,
+        header_len: ENCRYPTED_HEADER_LEN as u16,
+        compressed_len: u32::try_from(message.len()).ok()?,
+        checksum: checksum(message),
+        ..Header::from_bytes(block)?
+    };
+    Some([&header.to_bytes()[..], &end_off.to_le_bytes(), message].concat())
+}
+
+/// Where the output of an encrypted block ends, as its header says.
+pub(super) fn end_off_of(encrypted: &[u8]) -> Option<u64> {
+    let end = encrypted.get(HEADER_LEN..)?.first_chunk().map(|b| u64::from_le_bytes(*b));
+    end.filter(|end| *end <= MAX_OFFSET)
 }
 
 /// The checksum of a payload. Brotli has none: a stream in which a sector was lost may come out as

@@ -12,6 +12,8 @@ use super::times::NEVER;
 pub(crate) const DATA_HEAD: usize = 24;
 /// Bytes of an INPUT record before its payload.
 pub(crate) const INPUT_HEAD: usize = 16;
+/// Bytes of a SIDECAR record before its name.
+pub(crate) const SIDECAR_HEAD: usize = 17;
 const PREFIX: usize = 12;
 /// Where nothing else bears it out, no more output than this can be missing between two DATA.
 pub(super) const MAX_GAP: u64 = 1 << 30;
@@ -59,6 +61,13 @@ pub enum Body {
         /// Its label; bytes that are not UTF-8 were replaced on reading.
         label: String,
     },
+    /// A part of a file that would otherwise stand beside the recording.
+    Sidecar {
+        /// The end of its name, such as `events.jsonl`; at most 255 bytes.
+        name: String,
+        /// What comes next in it. `meta.json` is an object a line here, and the last one counts.
+        bytes: Bytes,
+    },
 }
 
 impl Record {
@@ -88,6 +97,14 @@ impl Record {
         Self { ts_ns, body: Body::Snapshot { id, anchor, label: label.into() } }
     }
 
+    /// A part of a file that would otherwise stand beside the recording. Its name is cut to 255
+    /// bytes.
+    pub fn sidecar(ts_ns: u64, name: impl Into<String>, bytes: impl Into<Bytes>) -> Self {
+        let mut name = name.into();
+        name.truncate(name.floor_char_boundary(usize::from(u8::MAX)));
+        Self { ts_ns, body: Body::Sidecar { name, bytes: bytes.into() } }
+    }
+
     /// Length of the record in a block.
     pub(crate) fn encoded_len(&self) -> usize {
         match &self.body {
@@ -96,6 +113,7 @@ impl Record {
             Body::Input { bytes } => INPUT_HEAD + bytes.len(),
             Body::Mark { .. } => PREFIX + 8,
             Body::Snapshot { label, .. } => PREFIX + 18 + fitting_label(label).len(),
+            Body::Sidecar { name, bytes } => SIDECAR_HEAD + name.len() + bytes.len(),
         }
     }
 
@@ -121,6 +139,7 @@ impl Record {
             Body::Input { .. } => 2,
             Body::Mark { .. } => 3,
             Body::Snapshot { .. } => 4,
+            Body::Sidecar { .. } => 5,
         };
         out.extend_from_slice(&[tag, 0, 0, 0]);
         out.extend_from_slice(&self.ts_ns.to_le_bytes());
@@ -148,6 +167,12 @@ impl Record {
                 out.extend_from_slice(&anchor.to_le_bytes());
                 out.extend_from_slice(&(label.len() as u16).to_le_bytes());
                 out.extend_from_slice(label.as_bytes());
+            }
+            Body::Sidecar { name, bytes } => {
+                out.push(name.len() as u8);
+                out.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
+                out.extend_from_slice(name.as_bytes());
+                out.extend_from_slice(bytes);
             }
         }
     }
@@ -215,6 +240,10 @@ fn walk_while(bytes: &[u8], mut wrong: impl FnMut(u64, Option<(u64, u64)>) -> Op
             2 => u32_at(at + 12).map(|n| at + INPUT_HEAD + n as usize),
             3 => Some(at + PREFIX + 8),
             4 => bytes.get(at + 28..at + 30).map(|b| at + 30 + usize::from(u16::from_le_bytes([b[0], b[1]]))),
+            5 => bytes
+                .get(at + PREFIX)
+                .zip(u32_at(at + PREFIX + 1))
+                .map(|(name, n)| at + SIDECAR_HEAD + usize::from(*name) + n as usize),
             _ => {
                 what = "unknown kind of record";
                 None
@@ -307,6 +336,13 @@ impl Records {
                 let len = u16::from_le_bytes(self.take().ok_or(SHORT)?);
                 let label = self.take_bytes(usize::from(len)).ok_or(SHORT)?;
                 Body::Snapshot { id, anchor, label: String::from_utf8_lossy(&label).into_owned() }
+            }
+            5 => {
+                let [name_len] = self.take().ok_or(SHORT)?;
+                let len = u32::from_le_bytes(self.take().ok_or(SHORT)?);
+                let name = self.take_bytes(usize::from(name_len)).ok_or(SHORT)?;
+                let bytes = self.take_bytes(len as usize).ok_or(SHORT)?;
+                Body::Sidecar { name: String::from_utf8_lossy(&name).into_owned(), bytes }
             }
             _ => return Err("unknown kind of record"),
         };

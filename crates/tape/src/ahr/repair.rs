@@ -150,7 +150,8 @@ impl<R: Read> Repair<R> {
         let header = &block.header;
         let mut records: Vec<Record> = block.records().flatten().collect();
         let around = self.around(block);
-        let mut changed = mend_times(&mut records, &around);
+        // What is encrypted was checked as a whole, and is copied as it is.
+        let mut changed = !block.encrypted && mend_times(&mut records, &around);
         if self.fresh {
             self.next_off = begin(block);
         }
@@ -164,6 +165,7 @@ impl<R: Read> Repair<R> {
             match (self.last_ts, placed.gap_at) {
                 (Some(ts), Some(at)) if !records[..at].iter().any(is_data) => self.declare_apart(gap, ts),
                 (Some(ts), None) => self.declare_apart(gap, ts),
+                _ if block.encrypted => self.declare_apart(gap, header.start_ts_ns),
                 (_, at) => {
                     let at = at.unwrap_or(0);
                     let ts = records.get(at).map_or(header.start_ts_ns, |r| r.ts_ns);
@@ -224,6 +226,10 @@ impl<R: Read> Repair<R> {
             ..*header
         };
         match &block.raw {
+            Some(raw) if block.encrypted => {
+                self.copied += 1;
+                self.out.extend_from_slice(raw);
+            }
             Some(raw) if agrees && header.compressed_len as usize + HEADER_LEN == raw.len() => {
                 self.copied += 1;
                 self.out.extend_from_slice(&right.to_bytes());

@@ -2,12 +2,13 @@
 //! where is the moment T, where does the file end. Payloads are skipped by seeking; where a header
 //! does not lead to the next one, the stretch is read in full until it does again.
 
+use std::collections::BTreeMap;
 use std::io::{Read, Seek, SeekFrom};
 
 use super::block::{Block, BlockItem, BlockReader};
 use super::damage::{Damage, DamageKind};
-use super::header::{HEADER_LEN, Header, MAGIC, VERSION};
-use super::record::Record;
+use super::header::{HEADER_LEN, Header, MAGIC};
+use super::record::{Body, Record};
 use crate::{Error, FilePosition, Result};
 
 /// A block's place in the file and its header.
@@ -92,10 +93,12 @@ impl<R: Read + Seek> Scan<R> {
             return Ok(None);
         }
         let Some(header) = Header::from_bytes(&buf) else { return Ok(None) };
-        if header.version != VERSION || header.fault().is_some() {
+        if !header.is_known() || header.fault().is_some() {
             return Ok(None);
         }
-        for start in [HEADER_LEN as u64, u64::from(header.header_len)] {
+        // The original writer says 48 where 44 is true.
+        let starts = [HEADER_LEN as u64, u64::from(header.header_len)];
+        for start in starts.into_iter().skip(usize::from(header.is_encrypted())) {
             let len = start + u64::from(header.compressed_len);
             let next = pos + len;
             let mut magic = [0; MAGIC.len()];
@@ -109,7 +112,7 @@ impl<R: Read + Seek> Scan<R> {
     /// Reads in full from the current position until a block is found again.
     fn read_through(&mut self) -> Result<Option<ScanItem>> {
         self.inner.seek(SeekFrom::Start(self.pos)).map_err(|e| read_error(self.pos, e))?;
-        let mut blocks = BlockReader::starting_at(&mut self.inner, self.pos);
+        let mut blocks = BlockReader::starting_at(&mut self.inner, self.pos).leaving_encrypted();
         let mut found = Vec::new();
         loop {
             match blocks.next_item()? {
@@ -241,14 +244,14 @@ pub fn tail<R: Read + Seek>(mut inner: R) -> Result<Tail> {
     inner.seek(SeekFrom::Start(last.offset)).map_err(|e| read_error(last.offset, e))?;
     if clean
         && let Some(BlockItem::Block(block)) =
-            BlockReader::starting_at(&mut inner, last.offset).next_item()?
+            BlockReader::starting_at(&mut inner, last.offset).leaving_encrypted().next_item()?
         && (block.offset, block.len, block.partial) == (last.offset, last.len, false)
     {
         tail.settle(&block);
         return Ok(tail);
     }
     inner.seek(SeekFrom::Start(0)).map_err(|e| read_error(0, e))?;
-    let mut blocks = BlockReader::new(&mut inner);
+    let mut blocks = BlockReader::new(&mut inner).leaving_encrypted();
     tail.blocks = 0;
     let mut pending = 0;
     while let Some(item) = blocks.next_item()? {
@@ -287,6 +290,44 @@ impl Tail {
         self.last_ts = block.last_ts.or(Some(block.header.start_ts_ns));
         self.is_last = block.header.is_last();
     }
+}
+
+/// So much of one sidecar is read from a recording.
+const MAX_SIDECAR: usize = 64 << 20;
+
+/// Reads the sidecars that a recording holds itself, by the ends of their names. Only headers are
+/// read, and the blocks that say that they hold a part of one.
+///
+/// # Errors
+/// When the underlying reader fails, when a sidecar is beyond any recording's, and when the
+/// recording is encrypted and no identity of this process fits.
+pub fn sidecars<R: Read + Seek>(mut inner: R) -> Result<BTreeMap<String, Vec<u8>>> {
+    let mut places = Vec::new();
+    let mut scan = Scan::new(&mut inner)?;
+    while let Some(item) = scan.next_item()? {
+        if let ScanItem::Block(info) = item
+            && (info.header.has_sidecar() || (info.header.is_encrypted() && places.is_empty()))
+        {
+            places.push(info.offset);
+        }
+    }
+    let mut found: BTreeMap<String, Vec<u8>> = BTreeMap::new();
+    for offset in places {
+        inner.seek(SeekFrom::Start(offset)).map_err(|e| read_error(offset, e))?;
+        let block = BlockReader::starting_at(&mut inner, offset).next_item()?;
+        // What is damaged is reported by the readers of the recording itself.
+        let Some(BlockItem::Block(block)) = block else { continue };
+        for record in block.records().flatten() {
+            let Body::Sidecar { name, bytes } = record.body else { continue };
+            let have = found.entry(name).or_default();
+            if have.len() + bytes.len() > MAX_SIDECAR {
+                let what = "the recording holds a sidecar of more than 64 MiB";
+                return Err(Error::malformed(FilePosition::Byte(offset), what));
+            }
+            have.extend_from_slice(&bytes);
+        }
+    }
+    Ok(found)
 }
 
 fn read_error(at: u64, source: std::io::Error) -> Error {

@@ -219,6 +219,7 @@ impl Summary {
                 }
             }
             Body::Snapshot { .. } => self.snapshots += 1,
+            Body::Sidecar { .. } => {}
         }
     }
 }

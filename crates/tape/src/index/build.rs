@@ -120,7 +120,7 @@ impl IndexBuilder {
                         self.moment(0, n.into(), self.byte_off, "", out);
                     }
                 }
-                Body::Input { .. } => {}
+                Body::Input { .. } | Body::Sidecar { .. } => {}
             }
         }
         self.chain.add(&block.header.to_bytes());

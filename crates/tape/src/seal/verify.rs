@@ -183,7 +183,7 @@ fn check_lines(
 
 /// By the head alone.
 fn check_whole(recording: impl Read, seal: &Seal, key: &SealKey, report: &mut SealReport) -> Result<()> {
-    let mut blocks = BlockReader::new(recording).keeping_raw();
+    let mut blocks = BlockReader::new(recording).keeping_raw().leaving_encrypted();
     let mut hash = key.start(&seal.nonce);
     let (mut n, mut end) = (0, 0);
     while let Some(item) = blocks.next_item()? {

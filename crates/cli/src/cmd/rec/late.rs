@@ -12,6 +12,7 @@ use super::{NATIVE, RecArgs};
 use crate::ending::{Ending, Kind, say};
 use crate::failure::{Failure, Result};
 use crate::health::meta;
+use crate::keys::recipients;
 use crate::sessions::{ask, find};
 
 /// How long the host may take to finish the file after the program's end.
@@ -39,6 +40,7 @@ pub(crate) fn run(args: &RecArgs, session: &str) -> Result {
             quality: Some(args.brotli_q.into()),
             overwrite: args.overwrite,
             title: args.title.clone(),
+            encrypt: recipients(&args.encrypt)?.map(|(_, text)| text),
             scrub: args.scrub.as_ref().map(|list| packs(std::slice::from_ref(list))),
             stop: None,
         },

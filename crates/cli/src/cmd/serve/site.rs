@@ -19,6 +19,8 @@ pub(super) fn make(
     use tapdeck_serve::net::Transport;
     use tapdeck_serve::web::SiteOptions;
 
+    use crate::keys::IdentityArgs;
+
     let Endpoint::Net { transport, host, port } = at else { return None };
     let hosts = [host.as_str(), "127.0.0.1", "localhost"]
         .iter()
@@ -31,7 +33,7 @@ pub(super) fn make(
         .names(names.to_vec())
         .secure(*transport == Transport::Wss)
         .recordings(config.recordings_folder())
-        .player(crate::cmd::page_player::command)
+        .player(crate::cmd::page_player::command(&IdentityArgs::default()))
         .players(players.to_vec())
         // Reading the configuration has checked the theme.
         .themes(crate::cmd::web::themes(config, None).unwrap_or_default())

@@ -599,6 +599,12 @@ impl App {
             self.notify("nothing was written, so nothing is kept", Mood::Calm);
             return;
         }
+        if let Origin::Tape(tape) = &self.origin
+            && tape.is_encrypted()
+        {
+            self.notify("not kept: it would stand in the clear beside an encrypted recording", Mood::Wrong);
+            return;
+        }
         let Some(path) = self.origin.path().map(|path| sidecar(path, "instructions.jsonl")) else { return };
         if let Err(e) = append_lines(&path, &instruction.to_line()) {
             // The text stays in the box.

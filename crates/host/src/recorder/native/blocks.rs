@@ -1,11 +1,13 @@
 //! Blocks on their way to disk: how hard each is compressed, and what becomes of one that the disk
 //! refuses.
 
+use std::borrow::Cow;
 use std::io;
 use std::time::Duration;
 
 use tapdeck_core::WallTime;
 use tapdeck_tape::ahr::{BlockBuilder, CutBlock, Mark, Quality, Record};
+use tapdeck_tape::encryption::Recipients;
 
 use super::super::failure::refusal;
 use super::super::file::RecordingFile;
@@ -30,6 +32,8 @@ const RETRY: Duration = Duration::from_secs(1);
 const RESERVE: usize = 1024;
 const LOSS_ROOM: usize = 256;
 const WORTH_CUTTING: usize = 1024;
+/// What encryption to a few recipients adds to a small block.
+const MESSAGE_ROOM: usize = 768;
 
 /// Whether there may be room again: the disk or the quota is full, or the file has reached a limit.
 fn may_pass(e: &io::Error) -> bool {
@@ -47,17 +51,26 @@ pub(super) enum Disk {
 }
 
 /// Writes blocks, all or none of them. Only what reached the disk is sealed: returns how that went.
+/// `end_off` is where their output ends.
 fn append(
     file: &mut RecordingFile,
-    seal: Option<&mut Sealing>,
+    (seal, encrypt): (Option<&mut Sealing>, Option<&Recipients>),
     blocks: &[&[u8]],
+    end_off: u64,
 ) -> io::Result<io::Result<()>> {
-    let mut blocks: Vec<&[u8]> = blocks.iter().copied().filter(|block| !block.is_empty()).collect();
+    let mut blocks: Vec<Cow<'_, [u8]>> =
+        blocks.iter().filter(|block| !block.is_empty()).map(|block| Cow::Borrowed(*block)).collect();
+    if let Some(recipients) = encrypt {
+        for block in &mut blocks {
+            let encrypted = recipients.encrypt_block(block, end_off).map_err(io::Error::other)?;
+            *block = Cow::Owned(encrypted);
+        }
+    }
     match &blocks[..] {
         [block] => file.write_block(block)?,
         several => file.write_block(&several.concat())?,
     }
-    Ok(seal.map_or(Ok(()), |seal| blocks.drain(..).try_for_each(|block| seal.block(block))))
+    Ok(seal.map_or(Ok(()), |seal| blocks.iter().try_for_each(|block| seal.block(block))))
 }
 
 impl NativeTap {
@@ -105,12 +118,16 @@ impl NativeTap {
         // A refused block may have held how the program ended.
         let ending = self.ending.filter(|_| self.ending_refused);
         let before = self.loss_block(self.refused, ts, at, ending, false);
+        let end_off = self.builder.byte_off();
         let block = self.builder.finish(quality, last);
         if quality == Quality::Brotli(0) {
             self.shrinks = block.len() * 100 < raw_len * WORTH_IT_PERCENT;
         }
         let written = match try_it {
-            true => append(&mut self.file, self.seal.as_mut(), &[&before, block]),
+            true => {
+                let marks = (self.seal.as_mut(), self.options.encrypt.as_ref());
+                append(&mut self.file, marks, &[&before, block], end_off)
+            }
             false => Err(io::Error::other(self.report.trouble.clone().unwrap_or_default())),
         };
         match written {
@@ -150,7 +167,9 @@ impl NativeTap {
     fn append_cut(&mut self, before: &[u8], block: &[u8], output: u64, last: bool) -> Option<u64> {
         // Until the end, some room is kept for it.
         let kept_free = if self.closing { 0 } else { RESERVE };
-        let room = self.file.room().checked_sub(kept_free + before.len() + LOSS_ROOM)?;
+        let blocks = if self.options.encrypt.is_some() { 3 } else { 0 };
+        let used = kept_free + before.len() + LOSS_ROOM + blocks * MESSAGE_ROOM;
+        let room = self.file.room().checked_sub(used)?;
         let cut = CutBlock::new(block, room).filter(|_| room >= WORTH_CUTTING || self.closing);
         if cut.is_none() && !self.closing {
             return None;
@@ -159,7 +178,9 @@ impl NativeTap {
         // How the program ended is the last record, so it is in the part that was cut off.
         let ending = self.ending;
         let behind = self.loss_block(output - kept, self.last_ts, self.builder.byte_off(), ending, last);
-        let sealed = append(&mut self.file, self.seal.as_mut(), &[before, &cut, &behind]).ok()?;
+        let marks = (self.seal.as_mut(), self.options.encrypt.as_ref());
+        let end_off = self.builder.byte_off();
+        let sealed = append(&mut self.file, marks, &[before, &cut, &behind], end_off).ok()?;
         self.wrote(sealed);
         Some(kept)
     }

@@ -10,7 +10,7 @@ use tapdeck_tape::meta::{self, Meta};
 use tapdeck_tape::scrub::{scrub_line, scrub_meta};
 
 use super::file::{RecordingFile, sidecar};
-use super::live::Indexing;
+use super::live::{Indexing, LiveIndex};
 use super::scrub::Held;
 use super::seal::{SEALED_SIDECARS, Sealing};
 use super::sidecars::Sidecars;
@@ -85,8 +85,11 @@ impl NativeTap {
         meta: Meta,
     ) -> Self {
         let base_off = file.start_off();
-        let snapshots = Snapshots::new(&file, log.clone(), reader);
-        let index = Indexing::new(&file, sidecars.path("ahx"), options.index, meta.pipes);
+        let is_encrypted = options.encrypt.is_some();
+        let snapshots = Snapshots::new(&file, log.clone(), reader, !is_encrypted);
+        // Keyframes are screens in the clear.
+        let when = if is_encrypted { LiveIndex::Off } else { options.index };
+        let index = Indexing::new(&file, sidecars.path("ahx"), when, meta.pipes);
         let report = Report::nothing(file.path().to_owned());
         Self {
             file,
@@ -130,6 +133,7 @@ impl NativeTap {
         self.meta.extra.insert("firstByte", from.0);
         let size = size.or_default();
         self.push(Record::resize(at.as_nanos(), size.into()));
+        self.push_meta();
     }
 
     /// When the block in hand is old enough to be written.
@@ -184,6 +188,9 @@ impl NativeTap {
                 self.size = size;
                 let size = size.or_default();
                 self.push(Record::resize(ts, size.into()));
+                if !self.described {
+                    self.push_meta();
+                }
             }
             Event::Holder(change) => {
                 self.push(Record::mark(ts, Mark::Stick(change.fence.0 as u32)));
@@ -263,8 +270,9 @@ impl NativeTap {
         {
             self.note_trouble(format!("the seal could not be written: {e}"));
         }
-        let written =
-            self.meta.to_bytes().map_err(io::Error::other).and_then(|b| OutFile::replace(&path, &b));
+        let told =
+            if self.options.encrypt.is_some() { self.meta.without_content() } else { self.meta.clone() };
+        let written = told.to_bytes().map_err(io::Error::other).and_then(|b| OutFile::replace(&path, &b));
         if let Err(e) = written {
             self.note_trouble(format!("{}: {e}", path.display()));
         }
@@ -272,8 +280,25 @@ impl NativeTap {
 
     fn write_event(&mut self, line: &str) {
         let scrubbed = self.held.as_mut().map(|h| scrub_line(line.as_bytes(), h.scrubber()));
+        if self.options.encrypt.is_some() {
+            let line = scrubbed.unwrap_or_else(|| line.as_bytes().to_vec());
+            self.push(Record::sidecar(self.last_ts, "events.jsonl", line));
+            return;
+        }
         self.pending_events.extend_from_slice(scrubbed.as_deref().unwrap_or(line.as_bytes()));
         self.pending_since.get_or_insert_with(|| self.clock.now().wall);
+    }
+
+    /// Puts what an encrypted recording says of the program into the recording itself.
+    fn push_meta(&mut self) {
+        // A recording that is continued has it from the first time.
+        if self.options.encrypt.is_none() || self.base_off > 0 {
+            return;
+        }
+        match self.meta.to_line() {
+            Ok(line) => self.push(Record::sidecar(self.last_ts, "meta.json", line)),
+            Err(e) => self.note_trouble(format!("the recording could not be described: {e}")),
+        }
     }
 
     /// Puts files that were made elsewhere beside the recording.
@@ -363,6 +388,11 @@ impl Tap for NativeTap {
     fn closed(&mut self, now: Stamp) {
         self.release(now.wall, true);
         self.closing = true;
+        if let Some(held) = &mut self.held {
+            // What was learned since the session began may stand in its command line.
+            scrub_meta(&mut self.meta, held.scrubber());
+            self.push_meta();
+        }
         self.write_block(true);
         // It is described below, when everything about it is known.
         self.described = true;
@@ -370,10 +400,6 @@ impl Tap for NativeTap {
         self.sync();
         if self.report.trouble.is_none() {
             self.report.trouble = self.file.tampering().map(Into::into);
-        }
-        if let Some(held) = &mut self.held {
-            // What was learned since the session began may stand in its command line.
-            scrub_meta(&mut self.meta, held.scrubber());
         }
         self.meta.sha256 = Some(self.file.digest());
         self.publish(&SEALED_SIDECARS);

@@ -1,0 +1,138 @@
+//! The keys of encrypted recordings: identities that read them, and recipients that they are
+//! written for. Identities are given by file, never on the command line.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use tapdeck_host::TerminalPrompter;
+use tapdeck_host::backend::Prompter;
+use tapdeck_tape::ahr::{HEADER_LEN, Header};
+use tapdeck_tape::encryption::{KeyError, Recipients, add_identities};
+
+use crate::config::Config;
+use crate::failure::{Failure, Result};
+use crate::parse;
+
+/// The environment variable that names an identity file.
+const VARIABLE: &str = "TAPDECK_IDENTITY";
+/// The longest file of keys, in bytes.
+const MAX: u64 = 1 << 20;
+
+/// What reads an encrypted recording.
+#[derive(Args, Clone, Default)]
+pub(crate) struct IdentityArgs {
+    /// Identity file that decrypts the recording [default: $TAPDECK_IDENTITY, or `identity` in the
+    /// configuration]
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    pub(crate) identity: Option<PathBuf>,
+}
+
+impl IdentityArgs {
+    /// Loads the identity of the user, if one is named, or one of these recordings needs it.
+    pub(crate) fn load<'a>(&self, recordings: impl IntoIterator<Item = &'a Path>) -> Result<()> {
+        match self.file() {
+            Some(file) if self.identity.is_some() || recordings.into_iter().any(|r| is_encrypted(r)) => {
+                load(&file)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The identity file that is to be used, if there is one.
+    pub(crate) fn file(&self) -> Option<PathBuf> {
+        let variable = || std::env::var_os(VARIABLE).filter(|v| !v.is_empty()).map(PathBuf::from);
+        let configured = || {
+            // A mistake in the configuration is reported by the commands that need it.
+            let identity = Config::load().ok()?.play.identity;
+            (!identity.is_empty()).then(|| parse::home_path(&identity))
+        };
+        self.identity.clone().or_else(variable).or_else(configured)
+    }
+
+    /// The option for another process of this program.
+    pub(crate) fn for_child(&self) -> Vec<OsString> {
+        self.file().map_or_else(Vec::new, |file| vec!["--identity".into(), file.into_os_string()])
+    }
+}
+
+/// Whether a recording begins with an encrypted block.
+fn is_encrypted(recording: &Path) -> bool {
+    let is_file = recording.metadata().is_ok_and(|m| m.is_file());
+    let mut head = [0; HEADER_LEN];
+    let read = is_file && File::open(recording).is_ok_and(|mut file| file.read_exact(&mut head).is_ok());
+    read && Header::from_bytes(&head).is_some_and(|header| header.is_encrypted())
+}
+
+/// Loads an identity file. One that is protected by a passphrase is opened with that.
+fn load(path: &Path) -> Result<()> {
+    let shown = path.display();
+    let bytes = read(path)?;
+    let about = path.metadata()?;
+    if about.is_file() && about.mode() & 0o077 != 0 {
+        return Err(Failure::usage(format!("{shown}: other users can read it; run chmod 600 {shown}")));
+    }
+    let failed = |e: KeyError| Failure::usage(format!("{shown}: {e}"));
+    match add_identities(&bytes, None) {
+        Err(KeyError::Protected) => {
+            let question = format!("Passphrase of {shown}: ");
+            let answer = TerminalPrompter::new(None).ask(&question, true)?;
+            let Some(passphrase) = answer else {
+                let why = "is protected by a passphrase, and there is no terminal to ask for it";
+                return Err(Failure::usage(format!("{shown} {why}")));
+            };
+            add_identities(&bytes, Some(&passphrase)).map_err(failed)
+        }
+        loaded => loaded.map_err(failed),
+    }
+}
+
+/// Reads the recipients of a recording: public keys, or files of them. Returns the keys and their
+/// text, one a line; `None` without any.
+pub(crate) fn recipients(given: &[String]) -> Result<Option<(Recipients, String)>> {
+    let mut text = String::new();
+    for one in given {
+        if one.starts_with("AGE-SECRET-KEY-") {
+            let why = "an identity is secret and must not stand on a command line";
+            return Err(Failure::usage(format!("--encrypt: {why}; give its public key (age1…) or its file")));
+        }
+        if one.starts_with("age1") {
+            Recipients::parse(one).map_err(|e| Failure::usage(format!("--encrypt {one}: {}", told(&e))))?;
+            text.push_str(one);
+        } else {
+            let path = parse::home_path(one);
+            let file = String::from_utf8(read(&path)?)
+                .map_err(|_| Failure::usage(format!("{}: no file of public keys", path.display())))?;
+            let keys = Recipients::parse(&file);
+            keys.map_err(|e| Failure::usage(format!("{}: {e}", path.display())))?;
+            text.push_str(&file);
+        }
+        text.push('\n');
+    }
+    if given.is_empty() {
+        return Ok(None);
+    }
+    let all = Recipients::parse(&text).map_err(|e| Failure::usage(format!("--encrypt: {e}")))?;
+    Ok(Some((all, text)))
+}
+
+/// What is wrong with the one key of an option.
+fn told(e: &KeyError) -> String {
+    match e {
+        KeyError::NotAKey { wanted, .. } => format!("no {wanted}"),
+        e => e.to_string(),
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<u8>> {
+    let failed = |e: std::io::Error| Failure::file(path, &e);
+    let mut bytes = Vec::new();
+    File::open(path).map_err(failed)?.take(MAX + 1).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() as u64 > MAX {
+        return Err(Failure::usage(format!("{}: too long for a file of keys", path.display())));
+    }
+    Ok(bytes)
+}
