@@ -255,7 +255,12 @@ fn parse(path: &Path) -> io::Result<Vec<Token>> {
     let wrong =
         |what: &str| io::Error::new(io::ErrorKind::InvalidData, format!("{}: {what}", path.display()));
     let mut text = String::new();
-    File::open(path)?.take(FILE_LIMIT).read_to_string(&mut text)?;
+    let named = |e: io::Error| io::Error::new(e.kind(), format!("{}: {e}", path.display()));
+    let file = File::open(path)?;
+    if file.metadata().map_err(named)?.mode() & 0o077 != 0 {
+        return Err(wrong(&format!("other users can read or change it; run chmod 600 {}", path.display())));
+    }
+    file.take(FILE_LIMIT).read_to_string(&mut text).map_err(named)?;
     let malformed = |e: serde_json::Error| wrong(&e.to_string());
     let any: AnyTokenFile = serde_json::from_str(&text).map_err(malformed)?;
     if any.version != Some(VERSION) {

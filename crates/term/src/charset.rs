@@ -169,6 +169,11 @@ impl Charsets {
         self.single.is_none() && self.g[usize::from(self.gl)] == Charset::Ascii
     }
 
+    /// Whether a shift would bring another set than ASCII.
+    pub(crate) fn has_others(&self) -> bool {
+        self.g[1..].iter().any(|set| *set != Charset::Ascii)
+    }
+
     /// The meaning of a byte; a single shift is used up by it.
     pub(crate) fn map(&mut self, b: u8) -> char {
         let set = self.single.take().unwrap_or(self.gl);

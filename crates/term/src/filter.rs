@@ -34,8 +34,8 @@ const MODES: &[&[u8]] = &[
     b"1", b"5", b"6", b"7", b"9", b"12", b"25", b"47", b"66", b"69", b"1000", b"1002", b"1003", b"1004",
     b"1005", b"1006", b"1015", b"1016", b"1047", b"1048", b"1049", b"2004", b"2026", b"2027", b"2031",
 ];
-/// Stands for a full reset, which would also take the lines above the screen.
-const RESET: &[u8] = b"\x1b]8;;\x1b\\\x1b[<99u\x1b[=0u\x1b[>4;0m\
+/// What a full reset does besides.
+const RESET: &[u8] = b"\x1b[=0u\x1b[>4;0m\
     \x1b[?5;1000;1002;1003;1004;1005;1006;1015;1016;1049;2004;2026;2031l\x1b[!p\x1b[0 q\x1b[?5W\x1b[H\x1b[2J";
 const CLOSE_LINK: &[u8] = b"\x1b]8;;\x1b\\";
 /// Longest parameters of a control sequence.
@@ -69,6 +69,49 @@ pub struct ReplayFilter {
 struct Gate {
     /// What was let through last is unfinished.
     dangling: bool,
+    passed: Passed,
+}
+
+/// What was let through that the end of the stream, or a later sequence, must know of.
+#[derive(Clone, Copy, Debug, Default)]
+struct Passed {
+    /// The alternate screen is shown.
+    alternate: bool,
+    /// Keyboard flags pushed, on the main and the alternate screen: those below are the user's.
+    pushed: [u16; 2],
+    /// Clusters of characters share a cell (mode 2027).
+    clusters: bool,
+}
+
+impl Passed {
+    fn pushed(&mut self) -> &mut u16 {
+        &mut self.pushed[usize::from(self.alternate)]
+    }
+
+    /// Takes note of private modes.
+    fn modes(&mut self, modes: &[Vec<u8>], on: bool) {
+        for mode in modes {
+            match &mode[..] {
+                b"47" | b"1047" | b"1049" => self.alternate = on,
+                b"2027" => self.clusters = on,
+                _ => {}
+            }
+        }
+    }
+
+    /// Stands for a full reset, which would also take the lines above the screen.
+    fn reset(&mut self) -> Vec<u8> {
+        let mut out = CLOSE_LINK.to_vec();
+        let pop = |n: u16| if n > 0 { format!("\x1b[<{n}u").into_bytes() } else { Vec::new() };
+        let [main, alternate] = std::mem::take(&mut self.pushed);
+        if std::mem::take(&mut self.alternate) {
+            out.extend(pop(alternate));
+            out.extend_from_slice(b"\x1b[=0u\x1b[?1049l");
+        }
+        out.extend(pop(main));
+        out.extend_from_slice(RESET);
+        out
+    }
 }
 
 impl ReplayFilter {
@@ -95,6 +138,9 @@ impl ReplayFilter {
         if self.gate.dangling {
             out.push(0x18);
         }
+        if self.gate.passed.clusters {
+            out.extend_from_slice(b"\x1b[?2027l");
+        }
         *self = Self::new(self.options);
     }
 }
@@ -111,7 +157,7 @@ impl Gate {
                 self.dangling = false;
             }
             Token::Control { kind, bytes, complete } => {
-                let passed = judge(options, kind, bytes, complete);
+                let passed = judge(&mut self.passed, options, kind, bytes, complete);
                 if std::mem::take(&mut self.dangling) && passed.is_empty() {
                     out.push(0x18);
                 }
@@ -181,36 +227,36 @@ fn is_ambiguous(kind: Kind, bytes: &[u8]) -> bool {
 }
 
 /// What passes of a sequence, or in its place.
-fn judge(options: FilterOptions, kind: Kind, bytes: &[u8], complete: bool) -> Vec<u8> {
+fn judge(state: &mut Passed, options: FilterOptions, kind: Kind, bytes: &[u8], complete: bool) -> Vec<u8> {
     if is_ambiguous(kind, bytes) {
         return Vec::new();
     }
     // Controls inside a sequence act at once, even when it is cut off.
     let inside = || bytes.iter().copied().filter(|b| CONTROLS.contains(b)).collect::<Vec<_>>();
     match kind {
-        Kind::Control => control(bytes),
+        Kind::Control => control(state, bytes),
         Kind::Esc | Kind::Csi if !complete => inside(),
-        Kind::Esc => [inside(), escape(&visible(bytes))].concat(),
-        Kind::Csi => [inside(), csi(options, &visible(after_introducer(bytes)))].concat(),
+        Kind::Esc => [inside(), escape(state, &visible(bytes))].concat(),
+        Kind::Csi => [inside(), csi(state, options, &visible(after_introducer(bytes)))].concat(),
         Kind::Osc if complete => osc(body(bytes)),
         Kind::Osc | Kind::Dcs | Kind::Apc | Kind::Pm | Kind::Sos => Vec::new(),
     }
 }
 
-fn control(bytes: &[u8]) -> Vec<u8> {
+fn control(state: &mut Passed, bytes: &[u8]) -> Vec<u8> {
     match bytes {
         // To a terminal that reads UTF-8 a bare byte is a broken character, and to others it must
         // not be a control.
         [0x80..=0x9f] => "\u{fffd}".into(),
         [b] if CONTROLS.contains(b) || matches!(b, 0 | 0x18 | 0x1a) => vec![*b],
-        [0xc2, c1 @ 0x80..=0x9f] => escape(&[c1 - 0x40]),
+        [0xc2, c1 @ 0x80..=0x9f] => escape(state, &[c1 - 0x40]),
         _ => Vec::new(),
     }
 }
 
-fn escape(clean: &[u8]) -> Vec<u8> {
+fn escape(state: &mut Passed, clean: &[u8]) -> Vec<u8> {
     let passes = match clean {
-        [b'c'] => return RESET.to_vec(),
+        [b'c'] => return state.reset(),
         [last] => ESCAPES.contains(last),
         [b'#', size] => b"34568".contains(size),
         // After a switch away from UTF-8, bytes that are text here would be controls there.
@@ -222,7 +268,7 @@ fn escape(clean: &[u8]) -> Vec<u8> {
     if passes { [b"\x1b", clean].concat() } else { Vec::new() }
 }
 
-fn csi(options: FilterOptions, clean: &[u8]) -> Vec<u8> {
+fn csi(state: &mut Passed, options: FilterOptions, clean: &[u8]) -> Vec<u8> {
     let Some((&last, rest)) = clean.split_last() else { return Vec::new() };
     let prefix = rest.first().copied().filter(|b| (b'<'..=b'?').contains(b)).unwrap_or(0);
     let rest = &rest[usize::from(prefix != 0)..];
@@ -243,7 +289,8 @@ fn csi(options: FilterOptions, clean: &[u8]) -> Vec<u8> {
         // More parameters ask for the mouse to be followed by the program alone.
         (0, b'T') => each().count() <= 1,
         // The lines above the screen are the user's.
-        (0, b'J') => matches!(first, b"" | b"0" | b"1" | b"2"),
+        (0 | b'?', b'J') => matches!(first, b"" | b"0" | b"1" | b"2"),
+        (b'?', b'W') => params == b"5",
         (b'>', b'm') => first == b"4",
         _ => true,
     };
@@ -256,6 +303,21 @@ fn csi(options: FilterOptions, clean: &[u8]) -> Vec<u8> {
         if kept.is_empty() {
             return Vec::new();
         }
+        if b"hl".contains(&last) {
+            state.modes(&kept, last == b'h');
+        }
+    }
+    // What the user's own programs pushed stays.
+    if (prefix, last) == (b'>', b'u') {
+        *state.pushed() = state.pushed().saturating_add(1);
+    } else if (prefix, last) == (b'<', b'u') {
+        let wanted = std::str::from_utf8(first).ok().and_then(|n| n.parse().ok());
+        let popped = wanted.unwrap_or(1).max(1).min(*state.pushed());
+        *state.pushed() -= popped;
+        if popped == 0 {
+            return Vec::new();
+        }
+        kept = vec![popped.to_string().into_bytes()];
     }
     let mut out = b"\x1b[".to_vec();
     out.extend((prefix != 0).then_some(prefix));

@@ -32,6 +32,8 @@ pub(crate) struct Leftovers {
     pub(crate) side_margins: bool,
     pub(crate) origin: bool,
     pub(crate) charset: bool,
+    /// Charsets that a shift would bring.
+    pub(crate) other_charsets: bool,
     pub(crate) styled: bool,
     pub(crate) no_wrap: bool,
     pub(crate) insert: bool,
@@ -50,6 +52,7 @@ pub(crate) struct Behind {
     /// The row and column, from 1, of a cursor that was saved in origin mode.
     pub(crate) origin: Option<(u16, u16)>,
     pub(crate) charset: bool,
+    pub(crate) other_charsets: bool,
     pub(crate) styled: bool,
     pub(crate) protected: bool,
 }
@@ -104,6 +107,7 @@ impl Leftovers {
                 put(true, format!("\x1b[?6l\x1b[{row};{col}H").as_bytes());
             }
         }
+        put(self.other_charsets || self.behind.other_charsets, b"\x1b)B\x1b*B\x1b+B");
         put(self.protected || self.behind.protected, b"\x1b[0\"q");
         put(self.cursor_hidden, b"\x1b[?25h");
         put(self.cursor_shape, b"\x1b[0 q");
@@ -188,6 +192,7 @@ impl Term {
             side_margins: has(M::Margins),
             origin: has(M::Origin),
             charset: !m.charsets.is_plain(),
+            other_charsets: m.charsets.has_others(),
             styled: crate::style::Pen { link: 0, ..m.pen } != crate::style::Pen::default(),
             no_wrap: !has(M::Wrap),
             insert: has(M::Insert),
@@ -206,6 +211,7 @@ impl Term {
         Some(Behind {
             origin: saved.origin.then(|| (number(saved.pos.y), number(saved.pos.x))),
             charset: !saved.charsets.is_plain(),
+            other_charsets: saved.charsets.has_others(),
             styled: saved.pen != crate::style::Pen::default(),
             protected: saved.pen.has(Attrs::PROTECTED),
         })

@@ -479,3 +479,43 @@ fn all_that_passes_the_filter_can_be_undone() {
         assert!(left.is_empty(), "{shown:?} leaves {:?}", String::from_utf8_lossy(&left));
     }
 }
+
+fn filtered_to_the_end(stream: &[u8]) -> Vec<u8> {
+    let (mut filter, mut out) = (ReplayFilter::new(FilterOptions::default()), Vec::new());
+    filter.filter(stream, &mut out);
+    filter.finish(&mut out);
+    out
+}
+
+/// Keyboard flags that the user's own programs had pushed were popped with those of the session.
+#[test]
+fn the_filter_pops_what_was_pushed_and_no_more() {
+    for (stream, want) in [
+        (&b"\x1b[<9u"[..], &b""[..]),
+        (b"\x1b[>1u\x1b[<9u\x1b[<u", b"\x1b[>1u\x1b[<1u"),
+        (b"\x1b[>1u\x1b[>3u\x1b[<2u", b"\x1b[>1u\x1b[>3u\x1b[<2u"),
+        // Each screen has a stack of its own.
+        (b"\x1b[>1u\x1b[?1049h\x1b[<u", b"\x1b[>1u\x1b[?1049h"),
+        (b"\x1b[>1u\x1b[?1049h\x1b[?1049l\x1b[<u", b"\x1b[>1u\x1b[?1049h\x1b[?1049l\x1b[<1u"),
+    ] {
+        let shown = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        assert_eq!(shown(&filtered(stream)), shown(want));
+    }
+    assert!(filtered(b"\x1bc").starts_with(b"\x1b]8;;\x1b\\\x1b[=0u"), "a reset pops nothing of the user's");
+}
+
+/// They stayed when a view ended.
+#[test]
+fn clusters_charsets_and_the_scrollback_are_left_as_they_were() {
+    assert_eq!(filtered_to_the_end(b"\x1b[?2027hx"), b"\x1b[?2027hx\x1b[?2027l");
+    assert_eq!(filtered_to_the_end(b"\x1b[?2027h\x1b[?2027lx"), b"\x1b[?2027h\x1b[?2027lx");
+    for erase in [&b"\x1b[3J"[..], b"\x1b[?3J", b"\x1b[?03J", b"\x1b[?3;0J", b"\x1b[?8W"] {
+        assert_eq!(filtered(erase), b"", "{}", String::from_utf8_lossy(erase));
+    }
+    let mut t = term(20, 6);
+    t.feed(b"\x1b)0\x1b*0");
+    let undo = t.undo_modes();
+    for want in [&b"\x1b)B"[..], b"\x1b*B"] {
+        assert!(undo.windows(want.len()).any(|w| w == want), "{}", String::from_utf8_lossy(&undo));
+    }
+}

@@ -46,6 +46,9 @@ pub(crate) fn command(identity: &IdentityArgs) -> impl Fn(&Path) -> Command + Se
     move |recording| {
         #[expect(clippy::disallowed_methods, reason = "it starts this program itself, not a session's")]
         let mut command = Command::new("/proc/self/exe");
+        // What else the environment holds is not for a process that may be taken over.
+        let kept = ["HOME", "XDG_STATE_HOME", "TAPDECK_LOG"];
+        command.env_clear().envs(kept.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
         command.arg0("tapdeck").arg("page-player").args(&identity).arg("--").arg(recording);
         command
     }

@@ -1,6 +1,10 @@
 //! `tapdeck tail`: prints what a session writes.
 
+use std::time::Duration;
+
 use clap::Args;
+use rustix::event::{PollFd, PollFlags};
+use tapdeck_host::{Keyboard, Pressed};
 use tapdeck_proto::bus::{Event, Frames, InfoWanted, Push, Role, Sub};
 
 use crate::ending::{Ending, say};
@@ -36,8 +40,17 @@ pub(crate) fn run(args: &TailArgs) -> Result {
     bus.tell(&Sub { frames: Frames::None, since: Some(since), ..Sub::default() })?;
     let mut at = since.min(end);
     let mut stream = OutputStream::stdout();
+    // A signal is the usual end of --follow, and must leave a usable terminal.
+    let mut keyboard = Keyboard::ends_only()?;
     while args.follow || at < end {
-        let Some(frame) = bus.next(None)? else { break };
+        let Some(frame) = bus.next(Some(Duration::ZERO))? else {
+            let mut fds = [PollFd::from_borrowed_fd(bus.fd(), PollFlags::IN)];
+            if let Pressed::Signal(signal) = keyboard.wait_beside(None, &mut fds)? {
+                stream.end();
+                return Ok(Ending::by_signal(signal));
+            }
+            continue;
+        };
         match frame.push() {
             Some(Push::Out(mut bytes)) => {
                 if !args.follow {

@@ -420,3 +420,24 @@ fn the_corpus_is_read_as_it_is_spelled() {
     let acts = found(&all).into_iter().filter(|one| !is_allowed(May::Pass, one)).count();
     assert!(acts > 60, "{acts}");
 }
+
+/// Ctrl-C, the usual end of `tail -f`, left the mouse, the alternate screen and tab stops changed.
+#[test]
+fn following_output_leaves_the_terminal_as_it_was() {
+    let home = Home::new();
+    let script = r"printf 'x\033[3g\033)0\033[?1049h\033[?1003h\033[?25l\033[?2004h\033[?1h shown'; read x";
+    let started = home.run(["run", "-d", "--name", "s", "--", "sh", "-c", script]);
+    assert!(started.status.success());
+    for signal in ["INT", "TERM", "HUP"] {
+        let mut seat = Seat::new(home.tapdeck(["tail", "-f", "s"]));
+        seat.wait_text("shown");
+        assert!(!seat.term.undo_modes().is_empty());
+        let pid = seat.child.id().to_string();
+        let sent = Command::new("kill").args(["-s", signal, &pid]).status().expect("it runs");
+        assert!(sent.success());
+        seat.end();
+        let left = seat.term.undo_modes();
+        assert!(left.is_empty(), "{signal} leaves {:?}", String::from_utf8_lossy(&left));
+    }
+    home.run(["kill", "s"]);
+}

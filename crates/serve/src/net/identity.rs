@@ -6,6 +6,7 @@
 
 use std::fs;
 use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -51,6 +52,10 @@ impl Identity {
         registry::private_folder(folder)?;
         let path = folder.join("key.pem");
         let pair = match fs::read_to_string(&path) {
+            Ok(_) if fs::metadata(&path)?.mode() & 0o077 != 0 => {
+                let what = format!("other users can read this key; run chmod 600 {}", path.display());
+                return Err(wrong(&path, &what));
+            }
             Ok(text) => KeyPair::from_pem(&text).map_err(|e| wrong(&path, &e))?,
             Err(e) if e.kind() == io::ErrorKind::NotFound => {
                 let pair = KeyPair::generate().map_err(io::Error::other)?;

@@ -308,7 +308,11 @@ impl Server {
                 let token = token.ok_or_else(|| wrong("the token is wrong, or no longer good"))?;
                 Pass { authority: token.authority(), token: Some(token) }
             }
-            (_, None) => return Err(Unauthorised::Lacking(forbidden("a token is needed"))),
+            (_, None) => {
+                return Err(Unauthorised::Lacking(forbidden(
+                    "a token is needed; connect takes one with --token-file or TAPDECK_TOKEN",
+                )));
+            }
             (_, Some(secret)) if self.authenticate.is_some() => {
                 let found = self.authenticate.as_ref().and_then(|a| a.authenticate(secret));
                 let authority = found.ok_or_else(|| wrong("the token is wrong"))?;

@@ -4,6 +4,7 @@
 //! Programs may send the token itself as a bearer.
 
 use std::collections::VecDeque;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use axum::extract::{FromRequestParts, Request, State};
@@ -160,7 +161,17 @@ impl Site {
     }
 
     fn is_ours(&self, host: &str) -> bool {
-        self.0.options.hosts.iter().any(|ours| ours.eq_ignore_ascii_case(host)) || self.is_named(host)
+        self.0.options.hosts.iter().any(|ours| ours.eq_ignore_ascii_case(host))
+            || self.is_named(host)
+            || self.is_address(host)
+    }
+
+    /// Returns whether this is an address of a server that listens on all of them. A browser that
+    /// was led here by a name of another site says that name.
+    fn is_address(&self, host: &str) -> bool {
+        let Ok(address) = host.parse::<SocketAddr>() else { return false };
+        let listening = self.0.options.hosts.iter().filter_map(|ours| ours.parse::<SocketAddr>().ok());
+        listening.into_iter().any(|ours| ours.ip().is_unspecified() && ours.port() == address.port())
     }
 
     fn is_named(&self, host: &str) -> bool {
@@ -279,7 +290,7 @@ async fn prepared(site: &Site, seat: &Seat, mut request: Request) -> Result<Requ
 fn suspect(site: &Site, request: &Request, host: &str) -> Option<&'static str> {
     let headers = request.headers();
     if headers.get_all(header::HOST).iter().count() != 1 || !site.is_ours(host) {
-        return Some("this page does not go by that name");
+        return Some("this server does not go by that name; start it with --host NAME[:PORT]");
     }
     let mut origins = headers.get_all(header::ORIGIN).iter();
     match (origins.next(), origins.next()) {
