@@ -6,7 +6,7 @@
 //! ratio to the minimal relay (this program's own `relay`, two ptys and a poll loop), not the
 //! absolute number. Peers that are not installed are listed as skipped. `--beside FILE` measures
 //! another build of Tapdeck in the same run. `--only 'tapdeck rec,sync none,sync block'` compares
-//! the levels of syncing.
+//! the levels of syncing, and `encrypted` is a recording with `--encrypt`.
 
 mod golden;
 mod pace;
@@ -96,8 +96,9 @@ fn parse(args: impl Iterator<Item = String>) -> Result<Options> {
 
 fn measure(o: &Options, folder: &std::path::Path) -> Result<()> {
     let (mut peers, mut skipped) = peers::installed(o.beside.as_deref())?;
-    // The other levels of syncing are measured only when asked for.
-    let usual = |p: &Peer| o.only.is_empty() && !p.name.starts_with("sync ");
+    // Other ways to record are measured only when asked for.
+    let special = ["sync none", "sync block", "encrypted"];
+    let usual = |p: &Peer| o.only.is_empty() && !special.contains(&p.name);
     peers.retain(|p| usual(p) || o.only.iter().any(|n| n == p.name) || p.name == "relay");
     let wants = |part: &str| o.parts.is_empty() || o.parts.iter().any(|p| p == part);
     let _busy = o.load.then(workload::Busy::start);

@@ -33,6 +33,15 @@ impl Peer {
                 let level = s(self.name.trim_start_matches("sync "));
                 own(&[s("rec"), s("-q"), s("--overwrite"), s("--sync"), level, out.as_os_str(), s("--")])
             }
+            "encrypted" => own(&[
+                s("rec"),
+                s("-q"),
+                s("--overwrite"),
+                s("--encrypt"),
+                s("age103lvjd40lsv57mxjwn49ncxfdmw6wl928semjzc60u2qlahdlvvqd8vaqa"),
+                out.as_os_str(),
+                s("--"),
+            ]),
             "script" => return own(&[s("-q"), s("-c"), &quoted, out.as_os_str()]),
             "script -f" => return own(&[s("-q"), s("-f"), s("-c"), &quoted, out.as_os_str()]),
             "ttyrec" => return own(&[s("-e"), &quoted, out.as_os_str()]),
@@ -80,7 +89,8 @@ pub fn installed(other: Option<&Path>) -> Result<(Vec<Peer>, Vec<&'static str>)>
         Peer { name: "tapdeck run", program: tapdeck.clone() },
         Peer { name: "tapdeck rec", program: tapdeck.clone() },
         Peer { name: "sync none", program: tapdeck.clone() },
-        Peer { name: "sync block", program: tapdeck },
+        Peer { name: "sync block", program: tapdeck.clone() },
+        Peer { name: "encrypted", program: tapdeck },
     ];
     if let Some(program) = other {
         peers.push(Peer { name: "other run", program: program.to_owned() });

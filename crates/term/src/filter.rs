@@ -289,7 +289,7 @@ fn csi(state: &mut Passed, options: FilterOptions, clean: &[u8]) -> Vec<u8> {
         // More parameters ask for the mouse to be followed by the program alone.
         (0, b'T') => each().count() <= 1,
         // The lines above the screen are the user's.
-        (0 | b'?', b'J') => matches!(first, b"" | b"0" | b"1" | b"2"),
+        (0 | b'?', b'J') => matches!(params, b"" | b"0" | b"1" | b"2"),
         (b'?', b'W') => params == b"5",
         (b'>', b'm') => first == b"4",
         _ => true,

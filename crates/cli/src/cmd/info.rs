@@ -56,11 +56,11 @@ fn show_found(path: &Path, input: &InputArgs, as_json: bool) -> Result<()> {
         return show_other(&source, as_json);
     }
     let summary = summarise(&source)?;
-    let (path, meta) = (source.path(), source.meta());
+    let meta = source.meta();
     if as_json {
-        print_json(&to_json(path, &summary, meta.as_ref()));
+        print_json(&to_json(&source, &summary, meta.as_ref()));
     } else {
-        print(format_args!("{}", to_text(path, &summary, meta.as_ref())));
+        print(format_args!("{}", to_text(&source, &summary, meta.as_ref())));
     }
     Ok(())
 }
@@ -141,13 +141,17 @@ fn cassette_facts(source: &Source) -> Option<Value> {
     }))
 }
 
-fn to_json(path: &Path, summary: &Summary, meta: Option<&Meta>) -> Value {
+fn to_json(source: &Source, summary: &Summary, meta: Option<&Meta>) -> Value {
     let meta = meta.and_then(|m| m.to_bytes().ok()).and_then(|b| serde_json::from_slice::<Value>(&b).ok());
-    json!({"file": path.to_string_lossy(), "meta": meta, "summary": summary_json(path, summary)})
+    let path = source.path();
+    json!({
+        "file": path.to_string_lossy(), "encrypted": source.is_encrypted(), "meta": meta,
+        "summary": summary_json(path, summary),
+    })
 }
 
-fn to_text(path: &Path, s: &Summary, meta: Option<&Meta>) -> String {
-    let mut text = format!("{}\n", human::printable(&path.to_string_lossy()));
+fn to_text(source: &Source, s: &Summary, meta: Option<&Meta>) -> String {
+    let mut text = format!("{}\n", human::printable(&source.path().to_string_lossy()));
     let mut line = |name: &str, value: String| text.push_str(&format!("  {name:<10} {value}\n"));
     if let Some(meta) = meta {
         if let Some(title) = &meta.title {
@@ -186,6 +190,9 @@ fn to_text(path: &Path, s: &Summary, meta: Option<&Meta>) -> String {
         line("snapshots", s.snapshots.to_string());
     }
     line("on disk", format!("{} in {} blocks", human::bytes(s.file_bytes), s.blocks));
+    if source.is_encrypted() {
+        line("encrypted", "to keys of age".into());
+    }
     if !s.is_whole() {
         line("health", "damaged: see tapdeck verify".into());
     }

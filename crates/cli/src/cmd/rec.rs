@@ -223,6 +223,16 @@ impl RecArgs {
                 }
             }
         }
+        if !args.encrypt.is_empty() && args.index == LiveIndex::Whole {
+            return Err(Failure::usage(
+                "--index whole would keep screens of an encrypted recording in the clear",
+            ));
+        }
+        if !args.encrypt.is_empty() && args.out_branch_points.is_some() {
+            return Err(Failure::usage(
+                "--out-branch-points cannot read an encrypted recording: use tapdeck branch-points --identity FILE",
+            ));
+        }
         if args.hidden_input && !args.input {
             return Err(Failure::usage("--hidden-input records more than --input does: say that, too"));
         }

@@ -12,9 +12,10 @@ use crate::failure::Result;
 use crate::screen::OutputStream;
 use crate::sessions::{Which, ask, connect, find};
 
-/// Print a session's recent output, byte for byte.
+/// Print a session's recent output.
 ///
-/// A terminal gets only what draws: nothing that makes it answer or changes its settings.
+/// A file or a pipe gets it byte for byte. A terminal gets only what draws: nothing that makes it
+/// answer or changes its settings.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:

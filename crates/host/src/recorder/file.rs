@@ -121,8 +121,8 @@ pub struct RecordingFile {
     /// Syncs from time to time, once something was written.
     syncer: Option<Syncer>,
     mended: Option<Mended>,
-    /// A file that is continued holds encrypted blocks.
-    encrypted: bool,
+    /// Whether a file that is continued begins with an encrypted block.
+    encrypted: Option<bool>,
     /// What the file is until the recorder begins to write; `None` from then on.
     unwritten: Option<Unwritten>,
 }
@@ -215,7 +215,7 @@ impl RecordingFile {
             sync: SyncLevel::None,
             syncer: None,
             mended: None,
-            encrypted: false,
+            encrypted: None,
             unwritten: match (is_new, if_exists) {
                 (true, _) => Some(Unwritten::Created),
                 (false, IfExists::Overwrite) => Some(Unwritten::Replaced),
@@ -258,9 +258,10 @@ impl RecordingFile {
         self.container
     }
 
-    /// Whether it continues an encrypted recording, or a plain one; `None` for a new recording.
+    /// Whether it continues an encrypted recording, or a plain one; `None` if there is no block to
+    /// tell.
     pub fn continues_encrypted(&self) -> Option<bool> {
-        (self.good_len > 0).then_some(self.encrypted)
+        self.encrypted
     }
 
     /// Bytes of output that the file holds already.
@@ -386,7 +387,8 @@ impl RecordingFile {
         }
         let mut head = [0; ahr::HEADER_LEN];
         let read = self.file.read_exact_at(&mut head, 0).is_ok();
-        self.encrypted = read && ahr::Header::from_bytes(&head).is_some_and(|h| h.is_encrypted());
+        let header = read.then(|| ahr::Header::from_bytes(&head)).flatten();
+        self.encrypted = header.map(|header| header.is_encrypted());
         self.start_off = tail.next_off;
         // Of what else follows the last whole block nothing is cut off: it may still be worth
         // something, and a reader finds the next block behind it.

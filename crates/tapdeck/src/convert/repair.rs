@@ -179,6 +179,7 @@ pub fn repair(source: &Source, to: &Path, overwrite: bool) -> Result<Repaired, C
     }
     if let (Some(meta), Some(mut file)) = (old_meta, meta_file) {
         let sha256 = tapdeck_host::file_digest(to).map_err(ConvertError::write(to))?;
+        let meta = if source.is_encrypted() { meta.without_content() } else { meta };
         let mut copy = Meta { sha256: Some(sha256), seal: None, ..meta };
         if digest == Digest::Differs {
             // The new digest is the copy's. It must not hide that the original differs from its

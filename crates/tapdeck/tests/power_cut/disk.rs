@@ -9,8 +9,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::OsString;
 use std::fs;
-use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, symlink};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -295,7 +295,9 @@ impl Disk {
                 Node::Link(target) => symlink(target, &path)?,
                 Node::File { .. } if places.contains_key(node) => fs::hard_link(&places[node], &path)?,
                 Node::File { durable, pending } => {
-                    fs::write(&path, content(durable, pending, rng))?;
+                    let mut file = fs::OpenOptions::new();
+                    let mut file = file.write(true).create(true).truncate(true).mode(0o600).open(&path)?;
+                    file.write_all(&content(durable, pending, rng))?;
                     places.insert(*node, path);
                 }
             }

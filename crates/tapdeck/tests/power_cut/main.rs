@@ -49,6 +49,8 @@ const SCENARIOS: &[Scenario] = &[
     ("rec --sync interval", recorder::synced_by_interval, 2),
     ("instructions", recorder::lines, 2),
     ("rec, other formats", recorder::foreign, 2),
+    #[cfg(feature = "encrypt")]
+    ("rec --encrypt", recorder::encrypted, 2),
     ("index", index::rebuilt, 1),
     ("repair, convert, scrub", files::rewritten, 2),
     ("sidecars of a replaced recording", files::forgotten, 1),

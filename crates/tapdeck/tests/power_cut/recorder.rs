@@ -260,7 +260,7 @@ fn record(round: &mut Round<'_>, level: SyncLevel) -> Judge {
         if let Some(key) = key.as_ref().filter(|_| closed) {
             check_seal(&path, key)?;
         }
-        if rng.chance(4) { go_on(&path, &left) } else { Ok(()) }
+        if rng.chance(4) { go_on(&path, &left, RecordOptions::default()) } else { Ok(()) }
     })
 }
 
@@ -345,6 +345,45 @@ pub(crate) fn foreign(round: &mut Round<'_>) -> Judge {
             return Err("there is more than was written".into());
         }
         Ok(())
+    })
+}
+
+/// An encrypted recording: what was promised is there, and it can be continued without its key.
+#[cfg(feature = "encrypt")]
+pub(crate) fn encrypted(round: &mut Round<'_>) -> Judge {
+    use tapdeck::tape::encryption::{Recipients, add_identities};
+    const IDENTITY: &str = "AGE-SECRET-KEY-1PR7E5V5Q0S75HXNWHUU46MTA8H4XV7XZELH7GC48HWE3UAP3TD8SC2Z6VK";
+    static ADDED: std::sync::Once = std::sync::Once::new();
+    ADDED.call_once(|| add_identities(IDENTITY.as_bytes(), None).expect("a key"));
+    let path = round.root.join("demo.ahr");
+    let recipients = Recipients::parse(IDENTITY).expect("a key");
+    let options = RecordOptions::default().sync(SyncLevel::Block).encrypt(recipients);
+    round.begin();
+    let live = Live::start(&path, IfExists::Refuse, options.clone()).expect("a recorder");
+    let (mut output, mut promises) = (Vec::new(), Vec::new());
+    for _ in 0..=round.rng.below(10) {
+        let text = round.rng.text(3000);
+        live.write(&text);
+        output.extend(text);
+        if round.rng.chance(3) {
+            live.flush();
+            promises.push((journal::len(), output.len()));
+        }
+    }
+    live.finish();
+    promises.push((journal::len(), output.len()));
+    Box::new(move |_, cut, rng| {
+        let promised = promises.iter().rfind(|(from, _)| *from <= cut).map_or(0, |(_, len)| *len);
+        if promised == 0 && !path.exists() {
+            return Ok(());
+        }
+        let left = read(&path)?;
+        // A block is opened whole or not at all, so nothing torn is ever given.
+        left.check(&output, usize::MAX)?;
+        if left.prefix() < promised {
+            return Err(format!("{promised} bytes of output were promised, {} are there", left.prefix()));
+        }
+        if rng.chance(4) { go_on(&path, &left, options.clone()) } else { Ok(()) }
     })
 }
 
@@ -473,8 +512,8 @@ fn check_seal(path: &Path, key: &SealKey) -> Result<(), String> {
 }
 
 /// A recording can be continued, and loses nothing by that.
-fn go_on(path: &Path, left: &Left) -> Result<(), String> {
-    let live = match Live::start(path, IfExists::Append, RecordOptions::default()) {
+fn go_on(path: &Path, left: &Left, options: RecordOptions) -> Result<(), String> {
+    let live = match Live::start(path, IfExists::Append, options) {
         Ok(live) => live,
         // A file without one readable block may not be a recording at all.
         Err(_) if left.pieces.is_empty() && left.snapshots.is_empty() => return Ok(()),
