@@ -6,7 +6,6 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 
@@ -42,9 +41,9 @@ pub(crate) fn run(seconds: &str, only: &[&str]) -> Result<()> {
     for name in names {
         println!("== fuzz {name}, {seconds} s");
         plant(&root, &name)?;
-        let began = Instant::now();
-        let (stats, found) = fuzz(&root, &name, seconds)?;
-        note(&root, &name, began.elapsed().as_secs(), stats, found)?;
+        let ran = fuzz(&root, &name, seconds)?;
+        let found = ran.findings > 0;
+        note(&root, &name, &ran)?;
         if found {
             bail!("{name} found something: see fuzz/artifacts/{name}");
         }
@@ -63,8 +62,9 @@ fn cargo_fuzz(root: &Path, what: &str, name: &str, args: &[&str]) -> Command {
     command
 }
 
-/// Returns how many inputs were executed, and whether one was a finding.
-fn fuzz(root: &Path, name: &str, seconds: u32) -> Result<(u64, bool)> {
+/// Runs a target, and returns for how long, without the time to build it, how many inputs were
+/// executed, and whether one was a finding.
+fn fuzz(root: &Path, name: &str, seconds: u32) -> Result<Count> {
     let time = format!("-max_total_time={seconds}");
     let args = [time.as_str(), "-print_final_stats=1", "-rss_limit_mb=2048", "-timeout=10"];
     let output = cargo_fuzz(root, "run", name, &args).stderr(Stdio::piped()).output();
@@ -74,7 +74,15 @@ fn fuzz(root: &Path, name: &str, seconds: u32) -> Result<(u64, bool)> {
         eprintln!("{said}");
     }
     let executed = said.lines().find_map(|l| l.strip_prefix("stat::number_of_executed_units:"));
-    Ok((executed.and_then(|n| n.trim().parse().ok()).unwrap_or_default(), !output.status.success()))
+    // "Done 4193890 runs in 26 second(s)"
+    let done = said.lines().filter(|l| l.starts_with("Done ")).find_map(|l| l.split(" runs in ").nth(1));
+    let number =
+        |text: Option<&str>| text.and_then(|t| t.split_whitespace().next()?.parse().ok()).unwrap_or_default();
+    Ok(Count {
+        seconds: number(done),
+        executions: number(executed),
+        findings: (!output.status.success()).into(),
+    })
 }
 
 /// Puts real files into a target's corpus.
@@ -133,13 +141,13 @@ fn write_ledger(ledger: &BTreeMap<String, Count>) -> String {
 }
 
 /// Adds a run to the ledger.
-fn note(root: &Path, name: &str, seconds: u64, executions: u64, found: bool) -> Result<()> {
+fn note(root: &Path, name: &str, ran: &Count) -> Result<()> {
     let path = root.join(LEDGER);
     let mut ledger = read_ledger(&fs::read_to_string(&path).unwrap_or_default())?;
     let count = ledger.entry(name.to_owned()).or_default();
-    count.seconds += seconds;
-    count.executions += executions;
-    count.findings += u64::from(found);
+    count.seconds += ran.seconds;
+    count.executions += ran.executions;
+    count.findings += ran.findings;
     Ok(fs::write(path, write_ledger(&ledger))?)
 }
 

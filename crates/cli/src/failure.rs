@@ -198,6 +198,12 @@ impl From<ClientError> for Failure {
                      --fingerprint, or trust the server unseen with --accept-new"
                 ),
             ),
+            ClientError::Refused { message, .. } if message == "a token is needed" => {
+                Self::new(kind, "the server needs a token: give one with --token-file FILE or TAPDECK_TOKEN")
+            }
+            ClientError::Refused { message, .. } if message == "this server does not go by that name" => {
+                Self::new(kind, format!("{message}: name it there with tapdeck serve --host NAME"))
+            }
             // The program could not be started there: the message is the same as for one here.
             ClientError::Refused { code: Some(_), message, .. } => Self::new(kind, message),
             e => Self::new(kind, e.to_string()),

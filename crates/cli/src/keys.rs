@@ -1,7 +1,6 @@
 //! The keys of encrypted recordings: identities that read them, and recipients that they are
 //! written for. Identities are given by file, never on the command line.
 
-use std::ffi::OsString;
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
@@ -35,9 +34,7 @@ impl IdentityArgs {
     /// Loads the identity of the user, if one is named, or one of these recordings needs it.
     pub(crate) fn load<'a>(&self, recordings: impl IntoIterator<Item = &'a Path>) -> Result<()> {
         match self.file() {
-            Some(file) if self.identity.is_some() || recordings.into_iter().any(|r| is_encrypted(r)) => {
-                load(&file)
-            }
+            Some(file) if self.identity.is_some() || recordings.into_iter().any(is_encrypted) => load(&file),
             _ => Ok(()),
         }
     }
@@ -51,11 +48,6 @@ impl IdentityArgs {
             (!identity.is_empty()).then(|| parse::home_path(&identity))
         };
         self.identity.clone().or_else(variable).or_else(configured)
-    }
-
-    /// The option for another process of this program.
-    pub(crate) fn for_child(&self) -> Vec<OsString> {
-        self.file().map_or_else(Vec::new, |file| vec!["--identity".into(), file.into_os_string()])
     }
 }
 

@@ -14,9 +14,11 @@ use age::secrecy::SecretString;
 #[cfg(feature = "encrypt")]
 use age::{scrypt, x25519};
 
+#[cfg(feature = "encrypt")]
 use crate::ahr::encrypted_block;
 
 /// The first bytes of a message in the format of age.
+#[cfg(feature = "encrypt")]
 const MESSAGE: &[u8] = b"age-encryption.org/v1\n";
 
 /// Keys that cannot be used.
@@ -66,8 +68,8 @@ pub struct EncryptionFailed(String);
 #[cfg(feature = "encrypt")]
 impl Recipients {
     /// Reads public keys (`age1…`), one a line. Blank lines and comments (`#`) are skipped. Of an
-    /// identity (`AGE-SECRET-KEY-1…`), the public key is taken, so that a file of `age-keygen` does,
-    /// too.
+    /// identity (`AGE-SECRET-KEY-1…`), the public key is taken, so that a file of `age-keygen`
+    /// does, too.
     ///
     /// # Errors
     /// When a line is no key, or there is none.
@@ -97,19 +99,37 @@ impl Recipients {
     }
 }
 
+/// Without encryption, there are no keys.
 #[cfg(not(feature = "encrypt"))]
-impl Recipients {
-    /// Fails: this build has no encryption.
-    pub fn parse(_text: &str) -> Result<Self, KeyError> {
-        Err(KeyError::NotBuilt)
+mod absent {
+    use super::{EncryptionFailed, KeyError, Recipients};
+
+    impl Recipients {
+        /// Fails: this build has no encryption.
+        pub fn parse(_text: &str) -> Result<Self, KeyError> {
+            Err(KeyError::NotBuilt)
+        }
+
+        /// Fails: this build has no encryption.
+        pub fn encrypt_block(&self, _block: &[u8], _end_off: u64) -> Result<Vec<u8>, EncryptionFailed> {
+            Err(EncryptionFailed(KeyError::NotBuilt.to_string()))
+        }
     }
 
     /// Fails: this build has no encryption.
-    pub fn encrypt_block(&self, block: &[u8], end_off: u64) -> Result<Vec<u8>, EncryptionFailed> {
-        encrypted_block(block, MESSAGE, end_off);
-        Err(EncryptionFailed(KeyError::NotBuilt.to_string()))
+    pub fn add_identities(_file: &[u8], _passphrase: Option<&str>) -> Result<(), KeyError> {
+        Err(KeyError::NotBuilt)
+    }
+
+    pub(crate) fn decrypt(_message: &[u8]) -> Option<Vec<u8>> {
+        None
     }
 }
+
+#[cfg(not(feature = "encrypt"))]
+pub use absent::add_identities;
+#[cfg(not(feature = "encrypt"))]
+pub(crate) use absent::decrypt;
 
 /// The keys of this process.
 #[cfg(feature = "encrypt")]
@@ -122,45 +142,35 @@ static IDENTITIES: RwLock<Vec<x25519::Identity>> = RwLock::new(Vec::new());
 /// # Errors
 /// [`KeyError::Protected`] when a passphrase is needed and none is given; otherwise when a line is
 /// no identity, there is none, or the passphrase is wrong.
+#[cfg(feature = "encrypt")]
 pub fn add_identities(file: &[u8], passphrase: Option<&str>) -> Result<(), KeyError> {
-    #[cfg(not(feature = "encrypt"))]
-    return Err((file.starts_with(MESSAGE) && passphrase.is_none())
-        .then_some(KeyError::Protected)
-        .unwrap_or(KeyError::NotBuilt));
-    #[cfg(feature = "encrypt")]
-    {
-        let opened;
-        let text = match (file.starts_with(MESSAGE), passphrase) {
-            (false, _) => file,
-            (true, None) => return Err(KeyError::Protected),
-            (true, Some(passphrase)) => {
-                let identity = scrypt::Identity::new(SecretString::from(passphrase.to_owned()));
-                opened = age::decrypt(&identity, file).map_err(|_| KeyError::WrongPassphrase)?;
-                &opened[..]
-            }
-        };
-        let wanted = "age identity (AGE-SECRET-KEY-1…)";
-        let text = str::from_utf8(text).map_err(|_| KeyError::NotAKey { line: 1, wanted })?;
-        let mut added = keys(text, wanted, |line| line.parse().ok())?;
-        IDENTITIES.write().unwrap_or_else(PoisonError::into_inner).append(&mut added);
-        Ok(())
-    }
+    let opened;
+    let text = match (file.starts_with(MESSAGE), passphrase) {
+        (false, _) => file,
+        (true, None) => return Err(KeyError::Protected),
+        (true, Some(passphrase)) => {
+            let identity = scrypt::Identity::new(SecretString::from(passphrase.to_owned()));
+            opened = age::decrypt(&identity, file).map_err(|_| KeyError::WrongPassphrase)?;
+            &opened[..]
+        }
+    };
+    let wanted = "age identity (AGE-SECRET-KEY-1…)";
+    let text = str::from_utf8(text).map_err(|_| KeyError::NotAKey { line: 1, wanted })?;
+    let mut added = keys(text, wanted, |line| line.parse().ok())?;
+    IDENTITIES.write().unwrap_or_else(PoisonError::into_inner).append(&mut added);
+    Ok(())
 }
 
 /// Decrypts a message; `None` when no key of this process fits.
+#[cfg(feature = "encrypt")]
 pub(crate) fn decrypt(message: &[u8]) -> Option<Vec<u8>> {
-    #[cfg(not(feature = "encrypt"))]
-    return message.is_empty().then(Vec::new);
-    #[cfg(feature = "encrypt")]
-    {
-        let identities = IDENTITIES.read().unwrap_or_else(PoisonError::into_inner);
-        let decryptor = age::Decryptor::new(message).ok()?;
-        let mut plain = Vec::new();
-        let mut reader = decryptor.decrypt(identities.iter().map(|key| key as &dyn age::Identity)).ok()?;
-        // A message is longer than what it holds, so the memory is bounded.
-        std::io::Read::read_to_end(&mut reader, &mut plain).ok()?;
-        Some(plain)
-    }
+    let identities = IDENTITIES.read().unwrap_or_else(PoisonError::into_inner);
+    let decryptor = age::Decryptor::new(message).ok()?;
+    let mut plain = Vec::new();
+    let mut reader = decryptor.decrypt(identities.iter().map(|key| key as &dyn age::Identity)).ok()?;
+    // A message is longer than what it holds, so the memory is bounded.
+    std::io::Read::read_to_end(&mut reader, &mut plain).ok()?;
+    Some(plain)
 }
 
 #[cfg(feature = "encrypt")]

@@ -309,9 +309,7 @@ impl Server {
                 Pass { authority: token.authority(), token: Some(token) }
             }
             (_, None) => {
-                return Err(Unauthorised::Lacking(forbidden(
-                    "a token is needed; connect takes one with --token-file or TAPDECK_TOKEN",
-                )));
+                return Err(Unauthorised::Lacking(forbidden("a token is needed")));
             }
             (_, Some(secret)) if self.authenticate.is_some() => {
                 let found = self.authenticate.as_ref().and_then(|a| a.authenticate(secret));

@@ -290,7 +290,7 @@ async fn prepared(site: &Site, seat: &Seat, mut request: Request) -> Result<Requ
 fn suspect(site: &Site, request: &Request, host: &str) -> Option<&'static str> {
     let headers = request.headers();
     if headers.get_all(header::HOST).iter().count() != 1 || !site.is_ours(host) {
-        return Some("this server does not go by that name; start it with --host NAME[:PORT]");
+        return Some("this server does not go by that name");
     }
     let mut origins = headers.get_all(header::ORIGIN).iter();
     match (origins.next(), origins.next()) {

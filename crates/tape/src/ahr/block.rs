@@ -18,7 +18,7 @@ use memchr::memmem;
 
 use super::codec::{self, Decoded};
 use super::damage::{Damage, DamageKind};
-use super::header::{HEADER_LEN, Header, MAGIC, VERSION, end_off_of};
+use super::header::{ENCRYPTED, HEADER_LEN, Header, MAGIC, VERSION, end_off_of};
 use super::record::{Body, Records, Walk, walk, walk_torn};
 use crate::window::Window;
 use crate::{Error, FilePosition, Result, encryption};
@@ -260,7 +260,7 @@ impl<R: Read> BlockReader<R> {
                             at: FilePosition::Byte(at),
                             format: "ahr",
                             found: u64::from(found),
-                            known: u64::from(VERSION),
+                            known: u64::from(ENCRYPTED),
                         });
                     }
                     self.close_damage(None);

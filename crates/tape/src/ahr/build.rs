@@ -103,8 +103,8 @@ impl BlockBuilder {
     /// }
     /// ```
     ///
-    /// DATA, INPUT and SIDECAR are split; nothing else is ever large enough to need it. Offsets are at most
-    /// [`MAX_OFFSET`].
+    /// DATA, INPUT and SIDECAR are split; nothing else is ever large enough to need it. Offsets are
+    /// at most [`MAX_OFFSET`].
     #[must_use = "the rest of the record would be lost"]
     pub fn push(&mut self, record: Record) -> Option<Record> {
         let room = self.room();

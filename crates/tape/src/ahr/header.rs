@@ -158,6 +158,7 @@ impl Header {
 }
 
 /// Puts the message that holds a block, encrypted, into a block. `None` if there is no block.
+#[cfg(feature = "encrypt")]
 pub(crate) fn encrypted_block(block: &[u8], message: &[u8], end_off: u64) -> Option<Vec<u8>> {
     let header = Header {
         version: ENCRYPTED,

@@ -36,6 +36,7 @@ pub use damage::{Damage, DamageKind};
 pub use events::{AhrEvents, AhrWriter, labels_of};
 pub use frames::Frames;
 pub(crate) use header::MAX_COMPRESSED;
+#[cfg(feature = "encrypt")]
 pub(crate) use header::encrypted_block;
 pub use header::{HEADER_LEN, Header, MAGIC, MAX_OFFSET};
 pub use mark::Mark;

@@ -167,16 +167,16 @@ fn the_original_writers_header_length_is_understood() {
 #[test]
 fn a_later_version_is_refused_and_a_flipped_one_is_not() {
     let mut blocks = sample();
-    blocks[0].0[4] = 2;
+    blocks[0].0[4] = 3;
     let (records, damages) = read(&file_of(&blocks));
     assert_outside(&blocks, 0..1, &records);
-    assert_eq!(damages[0].kind, DamageKind::OtherVersion(2));
+    assert_eq!(damages[0].kind, DamageKind::OtherVersion(3));
     for (bytes, _) in &mut blocks {
-        bytes[4] = 2;
+        bytes[4] = 3;
     }
     let e = Reader::new(&file_of(&blocks)[..]).next_item().unwrap_err();
-    assert!(matches!(e, Error::Version { found: 2, known: 1, .. }), "{e}");
-    assert!(e.to_string().starts_with("byte 0: ahr version 2"), "{e}");
+    assert!(matches!(e, Error::Version { found: 3, known: 2, .. }), "{e}");
+    assert!(e.to_string().starts_with("byte 0: ahr version 3"), "{e}");
     // The error comes once: a caller that only counts must not count for ever.
     assert_eq!(Reader::new(&file_of(&blocks)[..]).count(), 1);
     assert_eq!(Scan::new(Cursor::new(file_of(&blocks))).unwrap().count(), 1);
