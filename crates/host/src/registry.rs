@@ -119,9 +119,14 @@ impl Registered {
         // There is one only after a crash.
         let _ = fs::remove_file(&new);
         let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
-        io::Write::write_all(&mut file, listing.to_json().to_string().as_bytes())?;
         // A process that lists sees all of it or nothing.
-        crate::disk::rename(&new, &self.path)
+        let written = io::Write::write_all(&mut file, listing.to_json().to_string().as_bytes())
+            .and_then(|()| crate::disk::rename(&new, &self.path));
+        if written.is_err() {
+            // The error says more than a second one.
+            let _ = fs::remove_file(&new);
+        }
+        written
     }
 }
 

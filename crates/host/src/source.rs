@@ -279,6 +279,9 @@ pub fn open_stream(
     let fail = |why| SourceError::Open { path: name(), why };
     let (Way::File(mut stream) | Way::Stream(mut stream)) = open_way(path).map_err(fail)?;
     let head = head_of(&mut stream).map_err(fail)?;
+    if !head.is_empty() && is_device(&stream) {
+        return Err(fail(io::Error::other("a device is no recording, and may never end")));
+    }
     let container = match format {
         Some(container) => container,
         None => detect(path.to_str(), &head).ok_or_else(|| unknown(&name(), &head))?,

@@ -237,7 +237,12 @@ impl Doors {
         let live = Live::start(session, options)?;
         // A client may have renamed the session already.
         let mut listed = lock(&entry);
-        listed.registered = Some(Registered::new(&self.folder, &listed.listing)?);
+        let registered = Registered::new(&self.folder, &listed.listing);
+        if registered.is_err() {
+            // A session that no client can find must not wait for one.
+            live.dismiss();
+        }
+        listed.registered = Some(registered?);
         drop(listed);
         Ok(Served { late, live, _listed: Listed(entry) })
     }

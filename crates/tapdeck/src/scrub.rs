@@ -1,6 +1,6 @@
 //! What to mask in a recording: packs of rules, rules in files, and the values of secrets.
 
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -210,10 +210,14 @@ struct Entry {
 
 fn read(path: &Path) -> Result<String, ScrubError> {
     let fail = |source| ScrubError::Read { path: path.to_owned(), source };
-    if std::fs::metadata(path).map_err(fail)?.len() > MAX_FILE {
+    let mut text = String::new();
+    // Of a pipe or a device, no length tells how much comes.
+    let file = std::fs::File::open(path).map_err(fail)?;
+    file.take(MAX_FILE + 1).read_to_string(&mut text).map_err(fail)?;
+    if text.len() as u64 > MAX_FILE {
         return Err(ScrubError::File { path: path.to_owned(), why: "longer than 1 MiB".into() });
     }
-    std::fs::read_to_string(path).map_err(fail)
+    Ok(text)
 }
 
 /// Reads a file of rules and holds each to its own examples.

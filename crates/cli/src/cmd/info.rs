@@ -193,6 +193,10 @@ fn to_text(source: &Source, s: &Summary, meta: Option<&Meta>) -> String {
     if source.is_encrypted() {
         line("encrypted", "to keys of age".into());
     }
+    if s.lost_while_recording() > 0 {
+        let lost = human::bytes(s.lost_while_recording());
+        line("lost", format!("{lost} of output while recording: see tapdeck verify"));
+    }
     if !s.is_whole() {
         line("health", "damaged: see tapdeck verify".into());
     }

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use clap::Args;
 use tapdeck_cli::color::Color;
-use tapdeck_proto::bus::{Role, Screen, Snap};
+use tapdeck_proto::bus::{InfoWanted, Role, Screen, Snap};
 use tapdeck_serve::client::{ANSWER, Bus};
 
-use crate::ending::{Ending, print, print_json};
+use crate::ending::{Ending, print, print_json, say};
 use crate::failure::{Failure, Result};
 use crate::screen::print_styled;
-use crate::sessions::{Which, connect, find};
+use crate::sessions::{Which, ask, connect, find};
 
 /// How long to wait for a frame full of rows that scrolled away, on a slow machine under load.
 const SCROLLBACK: Duration = Duration::from_secs(60);
@@ -49,6 +49,11 @@ pub(crate) struct PeekArgs {
 pub(crate) fn run(args: &PeekArgs) -> Result {
     let listing = find(args.which.session.as_deref())?;
     let mut bus = connect(&listing, "peek", Role::Observer)?;
+    // The last look at an ended session ends it, so a failed recording is told now or never.
+    let failed = ask(&mut bus, &InfoWanted::Brief)?.status.recording_error;
+    if let Some(why) = failed {
+        say(format_args!("the recording of {} failed: {why}", listing.name.as_ref().unwrap_or(&listing.id)));
+    }
     let ansi = args.ansi || (args.color.is_on() && !args.json && args.since.is_none());
     let asked = Snap { ansi, scrollback: args.scrollback, since: args.since, before: None };
     let screen = whole(&mut bus, asked)?;

@@ -1,6 +1,7 @@
 //! `tapdeck rec`: a program on a terminal, recorded byte for byte.
 
 use std::ffi::OsString;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -76,8 +77,9 @@ written. If the recorder is killed, at most the last 250 ms are lost; after a po
 the last 2 seconds. With --sync block it is 250 ms, but programs that write a lot are slower.
 
 If the recording cannot be written, for instance on a full disk, the program goes on. tapdeck ls says
-so at once, rec says so at the end and exits with 4. With --strict the program is ended or suspended
-instead; a suspended one goes on with fg, or tapdeck kill --signal CONT SESSION.
+so at once, rec says so at the end and exits with 4 if the program succeeded. With --strict the program is ended or suspended
+instead. In your terminal a suspended program goes on with fg, detached with tapdeck kill --signal
+CONT SESSION.
 
 The extension selects the format: .ahr, .cast, .ttyrec, .typescript or .raw, each also with .zst
 compression. A name without an extension means .ahr, the only format that keeps everything.
@@ -259,6 +261,12 @@ impl RecArgs {
         })?;
         // The folder of recordings is made; a folder on the command line must be there.
         tapdeck_host::disk::create_folders(&folder).map_err(|e| Failure::write(&folder, &e))?;
+        let about = folder.metadata()?;
+        if config.folder.is_empty() && about.mode() & 0o077 != 0 {
+            // The folder is Tapdeck's own, whatever umask it was made with.
+            let private = std::fs::Permissions::from_mode(0o700);
+            std::fs::set_permissions(&folder, private).map_err(|e| Failure::write(&folder, &e))?;
+        }
         Ok(folder.join(recording_name(&config.name, Clock::start(), program)))
     }
 

@@ -83,7 +83,13 @@ impl Done {
         let (from, to) = (args.file.display(), args.output.display());
         let written =
             format!("{} blocks copied, {} written", self.0.blocks_copied, human::bytes(self.0.written));
-        if self.0.before.is_whole() {
+        let lost = self.0.before.lost_while_recording();
+        if self.0.before.is_whole() && lost > 0 {
+            let lost = human::bytes(lost);
+            say(format_args!(
+                "{from} is not damaged, but {lost} of output were lost while recording; {to} is a copy: {written}"
+            ));
+        } else if self.0.before.is_whole() {
             say(format_args!("{from} is whole; {to} is a copy: {written}"));
         } else {
             let damages = &self.0.before.damages;

@@ -36,7 +36,9 @@ pub(crate) struct TailArgs {
 pub(crate) fn run(args: &TailArgs) -> Result {
     let listing = find(args.which.session.as_deref())?;
     let mut bus = connect(&listing, "tail", Role::Observer)?;
-    let end = ask(&mut bus, &InfoWanted::Brief)?.status.seq;
+    let status = ask(&mut bus, &InfoWanted::Brief)?.status;
+    let end = status.seq;
+    let mut failed = status.recording_error;
     let since = args.since.unwrap_or_else(|| end.saturating_sub(64 * 1024));
     bus.tell(&Sub { frames: Frames::None, since: Some(since), ..Sub::default() })?;
     let mut at = since.min(end);
@@ -65,10 +67,14 @@ pub(crate) fn run(args: &TailArgs) -> Result {
                 at = to;
                 say(format_args!("{bytes} bytes are missing here"));
             }
+            Some(Push::Event(Event::Recording { error: Some(why), .. })) => failed = Some(why),
             Some(Push::Event(Event::Closed { .. })) => break,
             _ => {}
         }
     }
     stream.end();
+    if let Some(why) = failed {
+        say(format_args!("the recording of {} failed: {why}", listing.name.as_ref().unwrap_or(&listing.id)));
+    }
     Ok(Ending::Done)
 }

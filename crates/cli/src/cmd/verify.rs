@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tapdeck::convert::Digest;
 use tapdeck_core::Time;
 use tapdeck_host::{Source, SourceError, find_sidecar, sidecar};
-use tapdeck_tape::ahr::{Ending as Ended, Summary};
+use tapdeck_tape::ahr::{Ending as Ended, Mark, Summary};
 use tapdeck_tape::seal::{self, SealKey, SealReport, Verdict};
 use tapdeck_tape::{Format, Header, Item, Kind};
 
@@ -107,6 +107,8 @@ fn check_other(source: &Source, as_json: bool) -> Result<bool> {
     })?;
     let (mut events, mut output_bytes, mut end) = (0u64, 0u64, Time::ZERO);
     let (mut notes, mut more, mut ended) = (Vec::new(), 0u64, false);
+    // Marks tell of losses, and so do gaps in the output. What a repair cut out was lost later.
+    let (mut marked, mut missing, mut repaired) = (0u64, 0u64, 0u64);
     loop {
         match reader.next_item() {
             Ok(Some(Item::Event(event))) => {
@@ -115,6 +117,14 @@ fn check_other(source: &Source, as_json: bool) -> Result<bool> {
                 match event.kind {
                     Kind::Output(bytes) => output_bytes += bytes.len() as u64,
                     Kind::Exit(_) => ended = true,
+                    Kind::Lost(bytes) => missing += bytes,
+                    Kind::Mark { code, val } => {
+                        let mark = Mark::from_raw(code, val);
+                        marked += mark.lost_output();
+                        if let Mark::Repaired(bytes) = mark {
+                            repaired += u64::from(bytes);
+                        }
+                    }
                     _ => {}
                 }
             }
@@ -128,6 +138,10 @@ fn check_other(source: &Source, as_json: bool) -> Result<bool> {
         }
     }
     let damaged = !notes.is_empty();
+    let lost = marked.max(missing).saturating_sub(repaired);
+    if lost > 0 {
+        notes.push(format!("{} of output were lost while recording", human::bytes(lost)));
+    }
     if !damaged && !ended && tells_end(source, reader.header()) {
         notes.push("no end is recorded: the recorder was killed, or the disk was full".to_owned());
     }
@@ -164,7 +178,7 @@ fn check_other(source: &Source, as_json: bool) -> Result<bool> {
 /// Whether a recording of another format tells how its program ended, if it is complete.
 fn tells_end(source: &Source, header: &Header) -> bool {
     match source.container().format {
-        Format::CastV3 => true,
+        Format::CastV3 | Format::Ahr => true,
         // Only the newer form of the timing file, which tells the start, has the exit code.
         Format::Typescript => header.started.is_some(),
         _ => false,

@@ -107,8 +107,8 @@ pub(crate) fn run(args: &ViewArgs) -> Result {
                 "--at, --play, --from and --timing are for recordings: a live session is where it is";
             return Err(Failure::usage(message));
         }
-        let (ending, _) = watch(&listing, config, mouse, |app| search_for(app, args.search.as_deref()))?;
-        return Ok(ending);
+        let watched = watch(&listing, config, mouse, |app| search_for(app, args.search.as_deref()))?;
+        return Ok(watched.ending);
     };
     args.identity.load([file])?;
     let source = Source::find(file, args.from, args.timing.as_deref())?;
@@ -129,23 +129,32 @@ fn options(config: Config) -> Options {
     }
 }
 
-/// Shows a live session. Returns how its program ended, too, if it has.
+/// How it went to show a live session.
+struct Watched {
+    ending: Ending,
+    /// How its program ended, if it has.
+    exit: Option<Exit>,
+    /// Why its recording failed, if it did.
+    recording_failed: Option<String>,
+}
+
+/// Shows a live session.
 fn watch(
     listing: &Listing,
     config: Config,
     mouse: bool,
     begin: impl FnOnce(&mut App) -> Result<(), ViewError>,
-) -> Result<(Ending, Option<Exit>)> {
+) -> Result<Watched> {
     sessions::not_within(listing)?;
     let live = session::watch(listing, "view", config.view.scrollback, true)?;
     let recording = listing.recording.as_ref().map(PathBuf::from);
     let mut app = App::new(Origin::Live(Box::new(live), recording), options(config));
     let signal = show(&mut app, mouse, begin)?;
-    let exit = match app.origin() {
-        Origin::Live(live, _) => live.ended(),
-        Origin::Tape(_) => None,
+    let (exit, recording_failed) = match app.origin() {
+        Origin::Live(live, _) => (live.ended(), live.recording_failed().map(str::to_owned)),
+        Origin::Tape(_) => (None, None),
     };
-    Ok((signal.map_or(Ending::Done, Ending::by_signal), exit))
+    Ok(Watched { ending: signal.map_or(Ending::Done, Ending::by_signal), exit, recording_failed })
 }
 
 /// `rec --view`: starts the session in a host of its own, which outlives the viewer, and shows it.
@@ -167,15 +176,21 @@ pub(crate) fn run_viewed(own: Option<WinSize>) -> Result {
         app.start_typing();
         Ok(())
     };
-    let (ending, exit) = watch(&listing, config, mouse, begin)?;
+    let Watched { ending, exit, recording_failed } = watch(&listing, config, mouse, begin)?;
+    let recording = listing.recording.unwrap_or_default();
+    if let Some(why) = &recording_failed {
+        say(format_args!("the recording in {recording} failed: {why}"));
+    }
     match exit {
         None => say(format_args!("session {id} goes on: tapdeck attach {id}, tapdeck view {id}")),
-        Some(_) => say(format_args!("recorded in {}", listing.recording.unwrap_or_default())),
+        Some(_) if recording_failed.is_none() => say(format_args!("recorded in {recording}")),
+        Some(_) => {}
     }
-    Ok(match (ending, exit) {
+    let ending = match (ending, exit) {
         (Ending::Done, Some(exit)) => Ending::As(exit),
         (ending, _) => ending,
-    })
+    };
+    Ok(if recording_failed.is_some() { ending.or_failed(Kind::Io) } else { ending })
 }
 
 /// Goes to the place where the user wants to begin.

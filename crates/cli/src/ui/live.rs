@@ -36,6 +36,8 @@ pub enum News {
     State(AgentState),
     /// A snapshot was taken.
     Snapshot(tapdeck_tape::Moment),
+    /// Its recording failed, for this reason.
+    RecordingFailed(String),
     /// The program ended.
     Ended(Exit),
     /// The session cannot be reached any more.
@@ -94,6 +96,7 @@ pub struct Live {
     state: AgentState,
     denied: Option<String>,
     ended: Option<Exit>,
+    recording_failed: Option<String>,
     gone: Option<String>,
     moments: Vec<tapdeck_tape::Moment>,
     link: Box<dyn Link>,
@@ -113,6 +116,7 @@ impl Live {
             state: AgentState::Unknown,
             denied: None,
             ended: None,
+            recording_failed: None,
             gone: None,
             moments: Vec::new(),
             link,
@@ -152,6 +156,10 @@ impl Live {
             News::Holder(holder) => self.holder = holder,
             News::State(state) => self.state = state,
             News::Snapshot(moment) => self.moments.push(moment),
+            News::RecordingFailed(why) => {
+                self.denied = Some(format!("the recording failed: {why}"));
+                self.recording_failed = Some(why);
+            }
             News::Ended(exit) => self.ended = Some(exit),
             News::Gone(why) => self.gone = Some(why),
         }
@@ -224,6 +232,11 @@ impl Live {
     /// How much the program has written, as far as is known.
     pub fn offset(&self) -> Offset {
         self.offset
+    }
+
+    /// Why its recording failed, if it did.
+    pub fn recording_failed(&self) -> Option<&str> {
+        self.recording_failed.as_deref()
     }
 
     /// How the program ended.

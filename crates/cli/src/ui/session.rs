@@ -119,8 +119,10 @@ impl SessionLink {
                 news.push(News::Picture { len: gap.dump, offset: Offset(gap.to) });
             }
             Said::Rows { rows } => news.push(News::Drawn(rows)),
+            Said::Recording { error, .. } => news.push(News::RecordingFailed(error)),
             Said::Exit(exit) => {
                 self.over = true;
+                news.extend(exit.recording_error.clone().map(News::RecordingFailed));
                 news.push(News::Ended(exit_of(&exit)));
             }
             Said::Error { message, .. } => news.push(News::Denied(message, None)),

@@ -357,8 +357,15 @@ fn every_bomb() {
 #[test]
 fn what_never_ends_is_refused() {
     let home = Home::new();
+    std::fs::write(home.path("x.cast"), "{\"version\": 2, \"width\": 80, \"height\": 24}\n")
+        .expect("written");
     for device in ["/dev/zero", "/dev/urandom", "/dev/full"] {
-        for command in COMMANDS {
+        let others = [
+            &["test"][..],
+            &["scrub", "x.cast", "--dry-run", "--rules"],
+            &["convert", "--from", "raw", "-o", "x.txt"],
+        ];
+        for command in COMMANDS.iter().copied().chain(others) {
             let mut args = vec![device];
             args.splice(0..0, command.iter().copied());
             let out = home.run(&args);

@@ -83,7 +83,7 @@ fn every_command_reads_an_encrypted_recording_with_its_identity() {
     assert!(!indexed.status.success() && !home.path("a.ahx").exists(), "{}", text(&indexed));
     succeeds(&home.run(["convert", "a.ahr", "-o", "plain.ahr", "--identity", "key.txt"]));
     assert!(succeeds(&home.run(["info", "plain.ahr"])).contains("tapir title"));
-    succeeds(&home.run(["scrub", "a.ahr", "-o", "scrubbed.cast", "--identity", "key.txt"]));
+    succeeds(&home.run(["scrub", "a.ahr", "-o", "scrubbed.ahr", "--identity", "key.txt"]));
     let mut seat = Seat::new(home.tapdeck(["view", "--identity", "key.txt", "a.ahr"]));
     seat.wait_text("tapir again");
     seat.send("q");

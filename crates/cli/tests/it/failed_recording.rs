@@ -136,6 +136,70 @@ fn a_terminal_is_alerted_if_asked() {
     assert_eq!(seat.end().code(), Some(4));
 }
 
+/// The viewer said nothing, and ended as the program had.
+#[cfg(feature = "tui")]
+#[test]
+fn the_viewer_reports_that_its_recording_failed() {
+    let home = Home::new();
+    let mut command = home.command("sh");
+    command.args(["-c", &format!("{LIMIT} {TAPDECK} rec --view a.ahr -- {FLOOD}")]);
+    let mut seat = Seat::with_size(command, 100, 30);
+    seat.wait_text("the recording failed");
+    seat.send("go\r");
+    seat.wait_text("the program has ended");
+    seat.send("q");
+    assert_eq!(seat.end().code(), Some(4), "{}", seat.screen());
+    seat.wait_text("failed: the limit of file size");
+}
+
+/// An ended session is gone after a look at it, and the look did not say what became of the
+/// recording.
+#[test]
+fn a_look_at_an_ended_session_reports_its_failed_recording() {
+    for look in ["peek", "tail"] {
+        let home = Home::new();
+        let flood = "sh -c 'head -c 200000 /dev/urandom | od -An -v -tx1'";
+        assert!(
+            shell(&home, &format!("{LIMIT} {TAPDECK} rec -d --name s a.ahr -- {flood}")).status.success()
+        );
+        eventually("it to end", || listed(&home)["done"] == true);
+        let out = home.run([look, "s"]);
+        let said = String::from_utf8_lossy(&out.stderr).into_owned();
+        assert!(said.contains("the recording of s failed: the limit of file size"), "{look}: {said}");
+    }
+}
+
+/// What the recorder could not write was not missed by `verify`, `info` and `repair`.
+#[test]
+fn what_is_lost_is_known_to_every_command() {
+    let home = Home::new();
+    let flood = "sh -c 'head -c 200000 /dev/urandom | od -An -v -tx1'";
+    for name in ["a.ahr", "a.ahr.zst"] {
+        let out = shell(&home, &format!("{LIMIT} {TAPDECK} rec -q --headless {name} -- {flood} >/dev/null"));
+        assert_eq!(out.status.code(), Some(4), "{name}: {}", text(&out));
+        assert_eq!(home.run(["verify", name]).status.code(), Some(1), "{name}");
+    }
+    assert!(text(&home.run(["info", "a.ahr"])).contains("of output while recording"));
+    let repaired = text(&home.run(["repair", "a.ahr", "-o", "b.ahr"]));
+    assert!(repaired.contains("lost while recording") && !repaired.contains("is whole"), "{repaired}");
+    assert!(home.run(["convert", "a.ahr", "-o", "c.ahr.zst"]).status.success());
+    assert_eq!(home.run(["verify", "c.ahr.zst"]).status.code(), Some(1));
+}
+
+/// A host that could not put its session on the list waited for a client for ever, and the command
+/// that had started it with it.
+#[test]
+fn a_session_that_cannot_be_listed_fails_at_once() {
+    let home = Home::new();
+    let out = shell(&home, &format!("ulimit -f 0; exec timeout 20 {TAPDECK} run -d --name s -- sleep 600"));
+    let said = text(&out);
+    assert!(!out.status.success() && out.status.code() != Some(124), "{said}");
+    assert!(said.contains("clients cannot join"), "{said}");
+    let left = std::fs::read_dir(home.path("run/tapdeck")).into_iter().flatten().flatten();
+    let left: Vec<_> = left.map(|entry| entry.file_name()).filter(|name| name != "broker.sock").collect();
+    assert!(!left.iter().any(|name| name.to_string_lossy().ends_with(".new")), "{left:?}");
+}
+
 #[cfg(feature = "net")]
 #[test]
 fn a_servers_recording_that_fails_is_listed() {

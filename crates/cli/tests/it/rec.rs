@@ -629,3 +629,14 @@ fn a_secret_that_the_program_masks_or_asks_for_is_not_recorded() {
     type_secrets(&home, &["rec", "-q", "-I", "own.ahr"]);
     assert_eq!(recorded_input(&home.path("own.ahr")), ("s3cr3t\r".to_owned(), 12));
 }
+
+/// A folder that an earlier version, or a user, had made readable stayed so.
+#[test]
+fn the_folder_of_recordings_is_private() {
+    let home = Home::new();
+    let folder = home.path("state/tapdeck/recordings");
+    std::fs::create_dir_all(&folder).expect("made");
+    std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o755)).expect("set");
+    assert!(home.run(["rec", "-q", "--", "true"]).status.success());
+    assert_eq!(folder.metadata().expect("there").permissions().mode() & 0o777, 0o700);
+}

@@ -478,6 +478,10 @@ pub const BUILTIN: &[Builtin] = &[
                 "human 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
                 "human ****************************************************************",
             ),
+            (
+                "token tdk_9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08 made",
+                "token tdk_**************************************************************** made",
+            ),
         ],
         misses: &[
             "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08  file.txt",
@@ -486,8 +490,8 @@ pub const BUILTIN: &[Builtin] = &[
         ],
         ..secret(
             "tapdeck-token",
-            "tokens of Tapdeck: 64 hexadecimal digits alone on a line, or behind a role in a token file",
-            r"(?-u)^\s*(?:(?:human|bot|observer)\s+)?([0-9a-f]{64})\s*$",
+            "tokens of Tapdeck: tdk_ and 64 hexadecimal digits; older ones without tdk_, alone on a line or behind a role",
+            r"(?-u)\btdk_([0-9a-f]{64})\b|^\s*(?:(?:human|bot|observer)\s+)?([0-9a-f]{64})\s*$",
         )
     },
     Builtin {

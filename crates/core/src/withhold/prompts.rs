@@ -4,7 +4,7 @@
 use regex::{Regex, RegexBuilder};
 
 /// Characters that programs draw in place of a secret.
-pub(super) const MASKS: &str = "*•●∙⋅▪■◦○⬤✱＊";
+pub(super) const MASKS: &str = "*#•●∙⋅▪■◦○⬤✱＊";
 /// Longest pattern of a user.
 const MAX_PATTERN: usize = 1024;
 /// Most patterns of a user.
@@ -29,14 +29,17 @@ pub struct SecretPrompt {
 pub const SECRET_PROMPTS: &[SecretPrompt] = &[
     SecretPrompt {
         name: "password",
-        about: "a word for password and a colon",
-        pattern: r"(?i)\b(?:password|passphrase|passcode|passwd)(?:[\s(\[][^:?：]{0,80})?[:?：]$",
+        about: "a word for password and a colon, or the question of a menu",
+        pattern: r"(?i)\b(?:password|passphrase|passcode|passwd)(?:[\s(\[][^:?：]{0,80})?[:?：>=›]$|^\?\ (?:[\w'’-]+\ ){0,4}(?:password|passphrase|passcode)$",
         hits: &[
             "Password:",
             "[sudo] password for ada:",
             "ada@example.org's password:",
             "Enter passphrase for key '/home/ada/.ssh/id_ed25519':",
             "New password (again)?",
+            "? Password",
+            "? Your master passphrase",
+            "Password [hidden] >",
         ],
         misses: &["passwords:", "The password was changed.", "$ passwd", "Reset password", "password.txt:"],
     },
@@ -45,8 +48,8 @@ pub const SECRET_PROMPTS: &[SecretPrompt] = &[
         about: "a word for PIN, token, secret, key or code, and a colon",
         pattern: r"(?x)(?i:\b(?:secret|api[\ _-]?key|(?:[a-z]+[\ _-])?token|otp|totp|cvv|cvc
             |(?:private|secret|access|license|encryption|recovery|master)[\ _-]?(?:access[\ _-]?)?key
-            |(?:recovery|seed)\ phrase|(?:one[\ -]time|verification|security|authentication|recovery|2fa|mfa)\ code)
-            |\bPIN(?:\ code)?)(?i:\ (?:for|of|from)\ [^:?：]{1,60}|\ \([^)]{1,40}\)|\ again)?\s?[:：]$",
+            |(?:recovery|seed)\ phrase|(?:one[\ -]time|verification|security|authentication|recovery|access|2fa|mfa)\ code)
+            |\bPIN(?:\ code)?)(?i:\ (?:for|of|from)\ [^:?：]{1,60}|\ \([^)]{1,40}\)|\ again)?\s?[:?：>=›]$",
         hits: &[
             "API key:",
             "Your GitHub access token:",
@@ -56,6 +59,11 @@ pub const SECRET_PROMPTS: &[SecretPrompt] = &[
             "Client secret:",
             "Verification code:",
             "OTP:",
+            "Token?",
+            "PIN?",
+            "Token >",
+            "token=",
+            "Access code:",
         ],
         misses: &[
             "Max tokens:",

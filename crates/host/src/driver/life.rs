@@ -21,6 +21,10 @@ const DRAIN_LIMIT: Duration = Duration::from_secs(1);
 const SUSPEND_QUIET: Duration = Duration::from_millis(40);
 const SUSPEND_LIMIT: Duration = Duration::from_millis(300);
 
+/// Tells why the shell has the terminal again.
+const SUSPENDED: &[u8] =
+    b"\r\ntapdeck: the program is suspended because its recording failed; fg continues it\r\n";
+
 impl<B: Backend> Driver<B> {
     pub(super) fn serve_signals(&mut self, now: Stamp) -> io::Result<()> {
         while let Some(signal) = self.signals.as_ref().and_then(Signals::next) {
@@ -97,6 +101,7 @@ impl<B: Backend> Driver<B> {
     fn hold(&mut self, now: Stamp) -> io::Result<()> {
         if self.user.as_ref().is_some_and(UserSide::is_stdio) && !processes::is_orphaned() {
             self.forward(libc::SIGTSTP, now);
+            self.says_why = true;
             return self.suspend();
         }
         // A program that is gone cannot be frozen.
@@ -139,6 +144,9 @@ impl<B: Backend> Driver<B> {
         self.log.flush(Duration::from_millis(500));
         let undo = Bytes::from(self.modes.undo());
         self.show_now(undo);
+        if std::mem::take(&mut self.says_why) {
+            self.show_now(Bytes::from_static(SUSPENDED));
+        }
         if let Some(user) = &mut self.user {
             user.give_back()?;
         }

@@ -205,6 +205,8 @@ pub struct Driver<B> {
     stopping: Option<Stopping>,
     /// The program is suspended because its recording failed.
     held: bool,
+    /// The user's terminal is to say so.
+    says_why: bool,
     /// This process was told to end, whatever the program's output is doing.
     told_to_end: bool,
     hung_up: bool,
@@ -258,6 +260,7 @@ impl<B: Backend> Driver<B> {
             input_end: InputEnd::Open,
             stopping: None,
             held: false,
+            says_why: false,
             told_to_end: false,
             hung_up: false,
             ended: Ended::Program,

@@ -67,6 +67,10 @@ pub(super) fn refusal(e: &io::Error) -> String {
             format!("the limit of file size is reached ({limit} bytes, see ulimit -f)")
         }
         (Some(libc::EFBIG), None) => "the file system takes no larger file".to_owned(),
+        (Some(code), _) => {
+            // The number helps no user.
+            e.to_string().trim_end_matches(&format!(" (os error {code})")).to_owned()
+        }
         _ => e.to_string(),
     }
 }

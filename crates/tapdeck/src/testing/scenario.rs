@@ -271,11 +271,7 @@ pub fn run_on(path: &Path, how: How, place: Option<&Place>, halt: &Halt) -> Repo
 
 fn load(path: &Path, name: &str) -> Result<Loaded, Fault> {
     let wrong = |what: String| Fault::new(READABLE, what);
-    let length = fs::metadata(path).map_err(|e| wrong(e.to_string()))?.len();
-    if length > MAX_FILE {
-        return Err(wrong(format!("it is larger than {MAX_FILE} bytes")));
-    }
-    let text = fs::read_to_string(path).map_err(|e| wrong(e.to_string()))?;
+    let text = stored_text(path).map_err(|e| wrong(e.to_string()))?;
     Loaded::parse(path, name, text, &BTreeMap::new())
 }
 

@@ -115,7 +115,7 @@ impl Mark {
     }
 
     /// How many bytes of output it says are lost, for whatever reason.
-    pub(crate) fn lost_output(self) -> u64 {
+    pub fn lost_output(self) -> u64 {
         match self {
             Self::OutputLag(n) | Self::DiskLoss(n) | Self::Repaired(n) => u64::from(n),
             _ => 0,

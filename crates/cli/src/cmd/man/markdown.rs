@@ -72,6 +72,7 @@ fn row(arg: &Arg) -> Option<String> {
     let spelt: Vec<String> = short.into_iter().chain(long).chain(aliases).collect();
     let spelling = match (spelt.is_empty(), takes) {
         (true, _) => value,
+        (false, true) if arg.is_require_equals_set() => format!("{}[={value}]", spelt.join(", ")),
         (false, true) => format!("{} {value}", spelt.join(", ")),
         (false, false) => spelt.join(", "),
     };

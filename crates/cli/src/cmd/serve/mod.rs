@@ -137,6 +137,9 @@ fn serve(args: &ServeArgs) -> Result {
     let mut signals = Keyboard::signals_only()?;
     let mut options = SessionHostOptions::default();
     options.record.clone_from(&args.record);
+    if args.strict.is_some() && args.record.is_none() {
+        return Err(Failure::usage("--strict is about recordings: give --record FOLDER, too"));
+    }
     if args.record.is_some() {
         let strict = args.strict.map_or_else(|| Config::load().map(|config| config.rec.strict), Ok)?;
         options.on_failure = OnFailure::default().action(strict.action());
