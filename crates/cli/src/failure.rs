@@ -198,11 +198,11 @@ impl From<ClientError> for Failure {
                      --fingerprint, or trust the server unseen with --accept-new"
                 ),
             ),
-            ClientError::Refused { message, .. } if message == "a token is needed" => {
-                Self::new(kind, "the server needs a token: give one with --token-file FILE or TAPDECK_TOKEN")
+            ClientError::Refused { ref message, .. } if message == "a token is needed" => {
+                Self::new(kind, format!("{e}; give one with --token-file FILE or TAPDECK_TOKEN"))
             }
-            ClientError::Refused { message, .. } if message == "this server does not go by that name" => {
-                Self::new(kind, format!("{message}: name it there with tapdeck serve --host NAME"))
+            ClientError::Refused { ref message, .. } if message == "this server does not go by that name" => {
+                Self::new(kind, format!("{e}; start it with tapdeck serve --host NAME"))
             }
             // The program could not be started there: the message is the same as for one here.
             ClientError::Refused { code: Some(_), message, .. } => Self::new(kind, message),

@@ -385,7 +385,7 @@ mod tests {
             let mut got = Vec::new();
             ZstReader::new(&damaged[..]).unwrap().through_damage().read_to_end(&mut got).unwrap();
             let kept = pieces.iter().filter(|piece| memmem::find(&got, piece).is_some()).count();
-            assert!(kept + 1 >= n, "{kept} pieces of {n}");
+            assert!(kept + 2 >= n, "{kept} pieces of {n}");
         }
     }
 

@@ -97,6 +97,7 @@ pub struct Live {
     denied: Option<String>,
     ended: Option<Exit>,
     recording_failed: Option<String>,
+    warning: Option<String>,
     gone: Option<String>,
     moments: Vec<tapdeck_tape::Moment>,
     link: Box<dyn Link>,
@@ -117,6 +118,7 @@ impl Live {
             denied: None,
             ended: None,
             recording_failed: None,
+            warning: None,
             gone: None,
             moments: Vec::new(),
             link,
@@ -157,7 +159,8 @@ impl Live {
             News::State(state) => self.state = state,
             News::Snapshot(moment) => self.moments.push(moment),
             News::RecordingFailed(why) => {
-                self.denied = Some(format!("the recording failed: {why}"));
+                self.warning =
+                    self.recording_failed.is_none().then(|| format!("the recording failed: {why}"));
                 self.recording_failed = Some(why);
             }
             News::Ended(exit) => self.ended = Some(exit),
@@ -227,6 +230,11 @@ impl Live {
     /// Why the last thing that was asked for was refused; told once.
     pub fn take_denial(&mut self) -> Option<String> {
         self.denied.take()
+    }
+
+    /// What a user has to know of the session; told once.
+    pub fn take_warning(&mut self) -> Option<String> {
+        self.warning.take()
     }
 
     /// How much the program has written, as far as is known.

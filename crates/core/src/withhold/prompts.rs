@@ -30,7 +30,8 @@ pub const SECRET_PROMPTS: &[SecretPrompt] = &[
     SecretPrompt {
         name: "password",
         about: "a word for password and a colon, or the question of a menu",
-        pattern: r"(?i)\b(?:password|passphrase|passcode|passwd)(?:[\s(\[][^:?：]{0,80})?[:?：>=›]$|^\?\ (?:[\w'’-]+\ ){0,4}(?:password|passphrase|passcode)$",
+        pattern: r"(?xi)\b(?:password|passphrase|passcode|passwd)(?:[\s(\[][^:?：]{0,80})?[:?：=]$
+            |^(?:\?\ (?:[\w'’-]+\ ){0,4})?(?:password|passphrase|passcode|token|secret|pin|api[\ _-]?key)(?:\ ?[\[(][^\])]{1,20}[\])])?$",
         hits: &[
             "Password:",
             "[sudo] password for ada:",
@@ -40,6 +41,7 @@ pub const SECRET_PROMPTS: &[SecretPrompt] = &[
             "? Password",
             "? Your master passphrase",
             "Password [hidden] >",
+            "Token >",
         ],
         misses: &["passwords:", "The password was changed.", "$ passwd", "Reset password", "password.txt:"],
     },
@@ -49,7 +51,7 @@ pub const SECRET_PROMPTS: &[SecretPrompt] = &[
         pattern: r"(?x)(?i:\b(?:secret|api[\ _-]?key|(?:[a-z]+[\ _-])?token|otp|totp|cvv|cvc
             |(?:private|secret|access|license|encryption|recovery|master)[\ _-]?(?:access[\ _-]?)?key
             |(?:recovery|seed)\ phrase|(?:one[\ -]time|verification|security|authentication|recovery|access|2fa|mfa)\ code)
-            |\bPIN(?:\ code)?)(?i:\ (?:for|of|from)\ [^:?：]{1,60}|\ \([^)]{1,40}\)|\ again)?\s?[:?：>=›]$",
+            |\bPIN(?:\ code)?)(?i:\ (?:for|of|from)\ [^:?：]{1,60}|\ \([^)]{1,40}\)|\ again)?\s?[:?：=]$",
         hits: &[
             "API key:",
             "Your GitHub access token:",
@@ -61,7 +63,6 @@ pub const SECRET_PROMPTS: &[SecretPrompt] = &[
             "OTP:",
             "Token?",
             "PIN?",
-            "Token >",
             "token=",
             "Access code:",
         ],

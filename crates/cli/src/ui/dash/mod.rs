@@ -229,6 +229,10 @@ impl Dash {
             self.mode = if self.mode == Mode::Type { Mode::Choose } else { self.mode };
             self.notify(why, Mood::Wrong);
         }
+        let warnings: Vec<String> = self.tiles.iter_mut().filter_map(|t| t.live.take_warning()).collect();
+        if let Some(warning) = warnings.into_iter().last() {
+            self.notify(warning, Mood::Wrong);
+        }
         if self.mode == Mode::Type && !self.chosen().is_some_and(|live| live.drives() && live.runs()) {
             self.mode = Mode::Choose;
             self.notify("the stick is gone", Mood::Wrong);

@@ -441,6 +441,9 @@ impl App {
             }
             self.notify(why, Mood::Wrong);
         }
+        if let Some(warning) = self.live().and_then(Live::take_warning) {
+            self.notify(warning, Mood::Wrong);
+        }
         let Origin::Live(live, _) = &self.origin else { return };
         if matches!(self.mode, Mode::Type) && !(live.drives() && live.runs()) {
             let (text, mood) = match (live.runs(), live.holder()) {
