@@ -218,3 +218,22 @@ fn a_servers_recording_that_fails_is_listed() {
     server.kill().expect("killed");
     server.wait().expect("it ends");
 }
+
+/// A client whose program was ended for that was told nothing.
+#[cfg(feature = "net")]
+#[test]
+fn a_client_hears_why_a_strict_server_ended_its_program() {
+    let home = Home::new();
+    let own = home.path("own");
+    std::fs::create_dir(&own).expect("made");
+    std::fs::set_permissions(&own, std::fs::Permissions::from_mode(0o700)).expect("private");
+    let socket = format!("unix:{}", own.join("s.sock").display());
+    let script = format!("{LIMIT} {TAPDECK} serve --listen {socket} --record runs --strict");
+    let mut server = home.command("sh");
+    let mut server = server.args(["-c", &script]).stdout(Stdio::null()).spawn().expect("it starts");
+    eventually("the server listens", || own.join("s.sock").exists());
+    let ran = shell(&home, &format!("{TAPDECK} connect -t {socket} -- {FLOOD} >/dev/null"));
+    server.kill().expect("killed");
+    server.wait().expect("it ends");
+    assert!(!ran.status.success() && text(&ran).contains("because its recording failed"), "{}", text(&ran));
+}

@@ -13,8 +13,8 @@ use tapdeck_core::WinSize;
 use tapdeck_host::backend::{CommandSpec, Place, PlaceError};
 use tapdeck_host::registry::{self, Listing};
 use tapdeck_host::{
-    Clock, IfExists, InheritedSignals, Launch, LaunchError, LiveIndex, OnFailure, RecordOptions, Recording,
-    RecordingFile, Start, UserSide, calendar, tty_settings,
+    Clock, Ended, IfExists, InheritedSignals, Launch, LaunchError, LiveIndex, OnFailure, RecordOptions,
+    Recording, RecordingFile, Start, UserSide, calendar, tty_settings,
 };
 use tapdeck_serve::client;
 use tapdeck_serve::net::{Client, Opened, Refusal, RefusalCode, SessionRunner};
@@ -233,6 +233,10 @@ impl SessionHost {
             self.warn(&format!("recording {}: {trouble}", report.path.display()));
         }
         match finished.outcome {
+            Ok(outcome) if outcome.ended == Ended::RecordingFailed => {
+                let why = "the program was ended because its recording failed";
+                client.over(Err(Refusal::new(RefusalCode::AllocateFailed, why)));
+            }
             Ok(outcome) => client.over(Ok(outcome.exit)),
             Err(e) => return Err(failed(&e)),
         }
