@@ -5,11 +5,11 @@ use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use clap::Args;
-use tapdeck_host::TerminalPrompter;
 use tapdeck_host::backend::Prompter;
-use tapdeck_tape::ahr::{HEADER_LEN, Header};
+use tapdeck_host::{TerminalPrompter, is_encrypted};
 use tapdeck_tape::encryption::{KeyError, Recipients, add_identities};
 
 use crate::config::Config;
@@ -18,6 +18,8 @@ use crate::parse;
 
 /// The environment variable that names an identity file.
 const VARIABLE: &str = "TAPDECK_IDENTITY";
+/// What an identity begins with.
+const SECRET: &str = "AGE-SECRET-KEY-";
 /// The longest file of keys, in bytes.
 const MAX: u64 = 1 << 20;
 
@@ -51,22 +53,49 @@ impl IdentityArgs {
     }
 }
 
-/// Whether a recording begins with an encrypted block.
-fn is_encrypted(recording: &Path) -> bool {
-    let is_file = recording.metadata().is_ok_and(|m| m.is_file());
-    let mut head = [0; HEADER_LEN];
-    let read = is_file && File::open(recording).is_ok_and(|mut file| file.read_exact(&mut head).is_ok());
-    read && Header::from_bytes(&head).is_some_and(|header| header.is_encrypted())
+/// The identity files that were loaded.
+static LOADED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+/// Checks an identity file for a process that can ask no user for a passphrase.
+#[cfg(feature = "web")]
+pub(crate) fn check(path: &Path) -> Result<()> {
+    let shown = path.display();
+    add_identities(&read_identity(path)?, None).map_err(|e| match e {
+        KeyError::Protected => Failure::usage(format!(
+            "{shown} is protected by a passphrase, for which the page cannot ask: give an identity without one"
+        )),
+        e => Failure::usage(format!("{shown}: {e}")),
+    })
 }
 
 /// Loads an identity file. One that is protected by a passphrase is opened with that.
 fn load(path: &Path) -> Result<()> {
-    let shown = path.display();
+    let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
+    if loaded.iter().any(|known| known == path) {
+        return Ok(());
+    }
+    load_anew(path)?;
+    loaded.push(path.to_owned());
+    Ok(())
+}
+
+fn read_identity(path: &Path) -> Result<Vec<u8>> {
+    if path.to_string_lossy().starts_with(SECRET) {
+        let why = "an identity is secret and must not stand on a command line";
+        return Err(Failure::usage(format!("--identity: {why}; give the file that holds it")));
+    }
     let bytes = read(path)?;
     let about = path.metadata()?;
     if about.is_file() && about.mode() & 0o077 != 0 {
+        let shown = path.display();
         return Err(Failure::usage(format!("{shown}: other users can read it; run chmod 600 {shown}")));
     }
+    Ok(bytes)
+}
+
+fn load_anew(path: &Path) -> Result<()> {
+    let shown = path.display();
+    let bytes = read_identity(path)?;
     let failed = |e: KeyError| Failure::usage(format!("{shown}: {e}"));
     match add_identities(&bytes, None) {
         Err(KeyError::Protected) => {
@@ -87,7 +116,11 @@ fn load(path: &Path) -> Result<()> {
 pub(crate) fn recipients(given: &[String]) -> Result<Option<(Recipients, String)>> {
     let mut text = String::new();
     for one in given {
-        if one.starts_with("AGE-SECRET-KEY-") {
+        if one.is_empty() || one.starts_with("ssh-") {
+            let why = "give a public key of age (age1…), or a file of them";
+            return Err(Failure::usage(format!("--encrypt {one:?}: {why}")));
+        }
+        if one.starts_with(SECRET) {
             let why = "an identity is secret and must not stand on a command line";
             return Err(Failure::usage(format!("--encrypt: {why}; give its public key (age1…) or its file")));
         }

@@ -73,11 +73,6 @@ impl Tape {
         Ok(Self::of(player))
     }
 
-    /// Whether the recording is encrypted.
-    pub fn is_encrypted(&self) -> bool {
-        self.player.source().is_encrypted()
-    }
-
     /// A recording that a player has opened, at its start.
     pub fn of(player: Player) -> Self {
         let path = player.source().path().to_owned();

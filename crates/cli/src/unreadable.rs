@@ -111,10 +111,15 @@ impl From<SourceError> for Failure {
             SourceError::Unknown(_) | SourceError::Misnamed { .. } => {
                 Self::io(format!("{e}; if it is a recording, name its format with --from"))
             }
-            SourceError::Read { path, why: tapdeck_tape::Error::Locked { .. } } => Self::io(format!(
-                "{} is encrypted; give an identity that can read it with --identity FILE",
-                path.display()
-            )),
+            SourceError::Read { path, why: tapdeck_tape::Error::Locked { .. } } => {
+                let path = path.display();
+                Self::io(match tapdeck_tape::encryption::has_identities() {
+                    false => {
+                        format!("{path} is encrypted; give an identity that can read it with --identity FILE")
+                    }
+                    true => format!("{path} is encrypted to other keys: the given identity cannot read it"),
+                })
+            }
             SourceError::NoTiming(_) => Self::usage(format!("{e}: name it with --timing")),
             _ => Self::io(e.to_string()),
         }

@@ -84,7 +84,7 @@ pub use recorder::{
     recordings_folder, sidecar, state_folder,
 };
 pub use shared::{Bell, RecordingStatus, SharedLog, Woken};
-pub use source::{Source, SourceError, open_stream, timing_names};
+pub use source::{Source, SourceError, is_encrypted, open_stream, timing_names};
 pub use spool::is_stream;
 pub use sys::{InheritedSignals, die_by, raise_file_limit};
 pub use tap::{Tap, TapPanicked, TapReader, TapThread, Wake};

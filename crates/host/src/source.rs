@@ -297,6 +297,14 @@ pub fn open_stream(
     Ok((container, reader))
 }
 
+/// Whether a file begins with an encrypted block of a recording.
+pub fn is_encrypted(recording: &Path) -> bool {
+    let is_file = recording.metadata().is_ok_and(|m| m.is_file());
+    let mut head = [0; ahr::HEADER_LEN];
+    let read = is_file && File::open(recording).is_ok_and(|mut file| file.read_exact(&mut head).is_ok());
+    read && ahr::Header::from_bytes(&head).is_some_and(|header| header.is_encrypted())
+}
+
 /// The names under which a timing file may stand beside a typescript, the one that is written
 /// first.
 pub fn timing_names(typescript: &Path) -> Vec<PathBuf> {

@@ -71,12 +71,12 @@ fn index(recording: &Path, force: bool) -> Result<Indexed> {
     if recording.as_os_str() == "-" {
         return Err(Failure::usage("an index stands beside its recording: name a file"));
     }
-    let source = native(recording, &IdentityArgs::default(), "indexed")?;
-    if source.is_encrypted() {
+    if tapdeck_host::is_encrypted(recording) {
         let path = recording.display();
         let why = "an index would hold its screens in the clear";
         return Err(Failure::check(format!("{path} is encrypted, and cannot be indexed: {why}")));
     }
+    let source = native(recording, &IdentityArgs::default(), "indexed")?;
     let file = source.file().map_err(|e| Failure::io(format!("{}: {e}", recording.display())))?;
     let path = sidecar(recording, "ahx");
     let fail = |e: &dyn std::fmt::Display| Failure::io(format!("{}: {e}", recording.display()));

@@ -62,6 +62,9 @@ pub(crate) struct WebArgs {
 
 pub(crate) fn run(args: &WebArgs) -> Result {
     let config = Config::load()?;
+    if let Some(identity) = args.identity.file() {
+        crate::keys::check(&identity)?;
+    }
     let themes = themes(&config, args.theme.as_deref())?;
     let settings = &config.web;
     let read_only = args.read_only.unwrap_or(settings.read_only);

@@ -80,7 +80,11 @@ fn every_command_reads_an_encrypted_recording_with_its_identity() {
     assert!(info.contains("tapir title") && info.contains("sh -c"), "{info}");
     assert!(!is_anywhere(&home.path(""), "tapir"), "a repaired copy is encrypted, too");
     let indexed = home.run(["index", "a.ahr"]);
-    assert!(!indexed.status.success() && !home.path("a.ahx").exists(), "{}", text(&indexed));
+    assert!(
+        text(&indexed).contains("cannot be indexed") && !home.path("a.ahx").exists(),
+        "{}",
+        text(&indexed)
+    );
     succeeds(&home.run(["convert", "a.ahr", "-o", "plain.ahr", "--identity", "key.txt"]));
     assert!(succeeds(&home.run(["info", "plain.ahr"])).contains("tapir title"));
     succeeds(&home.run(["scrub", "a.ahr", "-o", "scrubbed.ahr", "--identity", "key.txt"]));
@@ -110,9 +114,19 @@ fn keys_that_cannot_be_used_are_named_before_the_program_runs() {
     let cast = home.run(["rec", "--encrypt", PUBLIC, "a.cast", "--", "true"]);
     assert_eq!(cast.status.code(), Some(2), "{}", text(&cast));
     succeeds(&home.run(["rec", "--encrypt", OTHER, "a.ahr", "--", "echo", "x"]));
-    for (key, want) in [("key.txt", "is encrypted; give an identity"), ("loose.txt", "run chmod 600")] {
-        let out = home.run(["info", "--identity", key, "a.ahr"]);
-        assert!(!out.status.success() && text(&out).contains(want), "{key}: {}", text(&out));
+    for (key, want) in [
+        ("key.txt", "is encrypted to other keys"),
+        ("loose.txt", "run chmod 600"),
+        (secret, "must not stand on a command line"),
+    ] {
+        for command in [&["info", "a.ahr"][..], &["web", "--port", "0"]] {
+            if key == "key.txt" && command[0] == "web" {
+                continue;
+            }
+            let out = home.run([command, &["--identity", key]].concat());
+            assert!(!out.status.success() && text(&out).contains(want), "{key}: {}", text(&out));
+            assert!(!text(&out).contains(secret), "no secret is repeated");
+        }
     }
 }
 
@@ -136,6 +150,13 @@ fn an_encrypted_recording_is_continued_sealed_and_survives_its_recorder() {
     let mixed = home.run(["rec", "--append", "--encrypt", PUBLIC, "p.ahr", "--", "true"]);
     assert!(text(&mixed).contains("is not encrypted, and cannot become so"), "{}", text(&mixed));
 
+    // A block for another reader costs itself alone.
+    succeeds(&home.run(["rec", "--append", "--encrypt", OTHER, "a.ahr", "--", "echo", "third"]));
+    let shown = text(&home.run(["play", "--fast", "--identity", "key.txt", "a.ahr"]));
+    assert!(shown.contains("first") && shown.contains("second") && !shown.contains("third"), "{shown}");
+    let verified = home.run(["verify", "--identity", "key.txt", "a.ahr"]);
+    assert!(text(&verified).contains("encrypted to another key"), "{}", text(&verified));
+
     std::fs::write(home.path("seal.key"), "0123456789abcdef").expect("written");
     succeeds(&home.run(["rec", "--seal", "seal.key", "--encrypt", PUBLIC, "s.ahr", "--", "echo", "sealed"]));
     let verify = ["verify", "--key", "seal.key", "--identity", "key.txt", "s.ahr"];
@@ -154,6 +175,26 @@ fn an_encrypted_recording_is_continued_sealed_and_survives_its_recorder() {
     killed.kill().expect("killed");
     killed.wait().expect("it ends");
     assert!(succeeds(&home.run(fast)).contains("before the end"));
+}
+
+/// An instruction to a live session stood in the clear beside its encrypted recording.
+#[cfg(feature = "tui")]
+#[test]
+fn the_viewer_keeps_no_instruction_beside_an_encrypted_recording() {
+    let home = home();
+    let script = "echo shown; read x";
+    let mut seat =
+        Seat::new(home.tapdeck(["rec", "--view", "--encrypt", PUBLIC, "v.ahr", "--", "sh", "-c", script]));
+    seat.wait_text("shown");
+    seat.send("\x1d");
+    seat.wait("the viewer's keys", |seat| !seat.screen().contains("TYPING"));
+    seat.send("i");
+    seat.send("tapir");
+    seat.wait_text("tapir");
+    seat.send("\r");
+    seat.wait_text("not kept");
+    assert!(!is_anywhere(&home.path(""), "tapir"));
+    home.run(["kill", "--all"]);
 }
 
 #[test]
@@ -201,7 +242,7 @@ fn the_blocks_are_messages_that_age_reads() {
     let block = std::fs::read(home.path("block.ahr")).expect("there");
     assert!(block.starts_with(b"AHRC\x01\x00"), "a plain block is inside");
     // One whose identity is protected by a passphrase asks for it.
-    let protect = format!("{TAPDECK} run -- age -p -o locked.txt key.txt");
+    let protect = format!("{TAPDECK} run -- age -p -a -o locked.txt key.txt");
     let mut seat = Seat::new({
         let mut shell = home.command("sh");
         shell.args(["-c", &protect]);

@@ -18,7 +18,7 @@ use memchr::memmem;
 
 use super::codec::{self, Decoded};
 use super::damage::{Damage, DamageKind};
-use super::header::{ENCRYPTED, HEADER_LEN, Header, MAGIC, VERSION, end_off_of};
+use super::header::{ENCRYPTED, HEADER_LEN, Header, MAGIC, VERSION, agrees, end_off_of};
 use super::record::{Body, Records, Walk, walk, walk_torn};
 use crate::window::Window;
 use crate::{Error, FilePosition, Result, encryption};
@@ -115,6 +115,8 @@ pub struct BlockReader<R> {
     last_ts: Option<u64>,
     good: u64,
     foreign: Option<(u64, u16)>,
+    /// The first block for which no key was at hand.
+    locked: Option<u64>,
     /// The position was found by searching, not by following a block.
     searched: bool,
     keep_raw: bool,
@@ -157,6 +159,7 @@ impl<R: Read> BlockReader<R> {
             last_ts: None,
             good: 0,
             foreign: None,
+            locked: None,
             searched: offset != 0,
             keep_raw: false,
             closed: false,
@@ -216,7 +219,7 @@ impl<R: Read> BlockReader<R> {
     ///
     /// # Errors
     /// When the underlying reader fails, when the recording was written for a later version, and
-    /// when it is encrypted and no identity of this process fits.
+    /// when it is encrypted and no identity of this process fits any block.
     pub fn next_item(&mut self) -> Result<Option<BlockItem>> {
         loop {
             if let Some(item) = self.ready.pop_front() {
@@ -262,6 +265,9 @@ impl<R: Read> BlockReader<R> {
                             found: u64::from(found),
                             known: u64::from(ENCRYPTED),
                         });
+                    }
+                    if let (0, Some(at)) = (self.good, self.locked) {
+                        return Err(Error::Locked { at: FilePosition::Byte(at) });
                     }
                     self.close_damage(None);
                     if self.ready.is_empty() {
@@ -326,15 +332,18 @@ impl<R: Read> BlockReader<R> {
             let kind = DamageKind::TornPayload;
             return Ok(Found::Damage { kind, skip: Skip::Exactly(have), records });
         }
-        let Some(message) = data.get(start..len).filter(|message| header.fits(message)) else {
-            let kind = DamageKind::BadPayload;
-            return Ok(match is_boundary(data, len) && !self.searched {
-                true => Found::Damage { kind, skip: Skip::Exactly(len), records },
-                false => Found::Damage { kind, skip: Skip::ToNextMagic, records: None },
-            });
+        let whole = data.get(..len).unwrap_or_default();
+        let sound = !whole.is_empty() && header.fits_encrypted(whole);
+        let damaged = |kind| match sound || (is_boundary(data, len) && !self.searched) {
+            true => Found::Damage { kind, skip: Skip::Exactly(len), records },
+            false => Found::Damage { kind, skip: Skip::ToNextMagic, records: None },
         };
-        let raw = self.keep_raw.then(|| Bytes::copy_from_slice(&data[..len]));
+        let raw = self.keep_raw.then(|| Bytes::copy_from_slice(whole));
+        let mut about = None;
         let block = if self.closed {
+            if !sound {
+                return Ok(damaged(DamageKind::BadPayload));
+            }
             Block {
                 offset,
                 len: len as u64,
@@ -349,16 +358,24 @@ impl<R: Read> BlockReader<R> {
                 encrypted: true,
             }
         } else {
-            let at = FilePosition::Byte(offset);
-            let plain = encryption::decrypt(message).ok_or(Error::Locked { at })?;
-            let opened = Block::open(offset, &plain, &mut self.pool);
-            let Some(opened) = opened else {
-                let kind = DamageKind::BadPayload;
-                return Ok(Found::Damage { kind, skip: Skip::Exactly(len), records });
+            // The message vouches for what is in it, whatever became of the header.
+            let plain = whole.get(start..).and_then(encryption::decrypt);
+            let opened = plain.as_deref().map(|plain| Block::open(offset, plain, &mut self.pool));
+            let opened = match opened {
+                Some(Some(opened)) => opened,
+                None if sound => {
+                    self.locked.get_or_insert(offset);
+                    return Ok(damaged(DamageKind::OtherKey));
+                }
+                _ => return Ok(damaged(DamageKind::BadPayload)),
             };
+            let end = opened.end_off.is_none() || opened.end_off == end_off_of(data);
+            if !(sound && end && agrees(header, &opened.header)) {
+                about = Some(DamageKind::Mismatch("it differs from the encrypted one"));
+            }
             Block { len: len as u64, raw, encrypted: true, ..opened }
         };
-        Ok(Found::Block { block, len, about: None, lost: None })
+        Ok(Found::Block { block, len, about, lost: None })
     }
 
     fn look_at_payload(&mut self, header: &Header) -> Result<Found> {

@@ -42,6 +42,8 @@ pub enum DamageKind {
     BadHeader(&'static str),
     /// The header says a version that cannot be read, among others that can.
     OtherVersion(u16),
+    /// The block is encrypted to keys of which none is at hand.
+    OtherKey,
     /// The payload is not what was written.
     BadPayload,
     /// The payload could be read, and the header says something else of it; nothing is lost.
@@ -74,6 +76,7 @@ impl DamageKind {
             Self::Garbage => "garbage",
             Self::BadHeader(_) => "bad-header",
             Self::OtherVersion(_) => "other-version",
+            Self::OtherKey => "other-key",
             Self::BadPayload => "bad-payload",
             Self::Mismatch(_) => "mismatch",
             Self::BadTime => "bad-time",
@@ -91,6 +94,7 @@ impl fmt::Display for DamageKind {
             Self::Garbage => write!(f, "not a block"),
             Self::BadHeader(what) => write!(f, "bad block header: {what}"),
             Self::OtherVersion(v) => write!(f, "block of unknown version {v}"),
+            Self::OtherKey => write!(f, "the block is encrypted to another key"),
             Self::BadPayload => write!(f, "the block's payload is damaged"),
             Self::Mismatch(what) => write!(f, "the block's header is wrong: {what}"),
             Self::BadTime => write!(f, "a time in the block leaps ahead and comes back"),

@@ -91,6 +91,11 @@ impl Header {
         self.flags & FLAG_CHECKSUM == 0 || self.checksum == checksum(payload)
     }
 
+    /// Whether an encrypted block, header and all, has the checksum that it states.
+    pub(super) fn fits_encrypted(&self, block: &[u8]) -> bool {
+        self.checksum == encrypted_checksum(*self, block)
+    }
+
     /// The header as it stands in the file.
     pub fn to_bytes(self) -> [u8; HEADER_LEN] {
         let mut out = [0; HEADER_LEN];
@@ -164,10 +169,26 @@ pub(crate) fn encrypted_block(block: &[u8], message: &[u8], end_off: u64) -> Opt
         version: ENCRYPTED,
         header_len: ENCRYPTED_HEADER_LEN as u16,
         compressed_len: u32::try_from(message.len()).ok()?,
-        checksum: checksum(message),
         ..Header::from_bytes(block)?
     };
-    Some([&header.to_bytes()[..], &end_off.to_le_bytes(), message].concat())
+    let mut out = [&header.to_bytes()[..], &end_off.to_le_bytes(), message].concat();
+    let checksum = encrypted_checksum(header, &out);
+    out[..HEADER_LEN].copy_from_slice(&Header { checksum, ..header }.to_bytes());
+    Some(out)
+}
+
+/// The checksum of an encrypted block: a recorder that continues the file believes its header.
+fn encrypted_checksum(header: Header, block: &[u8]) -> u32 {
+    let mut hash = Xxh64::new();
+    hash.update(&Header { checksum: 0, ..header }.to_bytes());
+    hash.update(block.get(HEADER_LEN..).unwrap_or_default());
+    hash.digest() as u32
+}
+
+/// Whether the header of an encrypted block says what the block inside does.
+pub(super) fn agrees(outer: &Header, inner: &Header) -> bool {
+    let Header { version, header_len, compressed_len, checksum, .. } = *inner;
+    Header { version, header_len, compressed_len, checksum, ..*outer } == *inner
 }
 
 /// Where the output of an encrypted block ends, as its header says.

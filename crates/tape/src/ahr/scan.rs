@@ -306,17 +306,36 @@ pub fn sidecars<R: Read + Seek>(mut inner: R) -> Result<BTreeMap<String, Vec<u8>
     let mut scan = Scan::new(&mut inner)?;
     while let Some(item) = scan.next_item()? {
         if let ScanItem::Block(info) = item
-            && (info.header.has_sidecar() || (info.header.is_encrypted() && places.is_empty()))
+            && (info.header.has_sidecar() || info.header.is_encrypted())
         {
-            places.push(info.offset);
+            places.push((info.offset, info.header.has_sidecar()));
         }
     }
+    // One block that can be read is enough: others may be for other readers.
+    let (mut opened, mut locked) = (false, None);
     let mut found: BTreeMap<String, Vec<u8>> = BTreeMap::new();
-    for offset in places {
+    for (offset, has_sidecar) in places {
+        if opened && !has_sidecar {
+            continue;
+        }
         inner.seek(SeekFrom::Start(offset)).map_err(|e| read_error(offset, e))?;
-        let block = BlockReader::starting_at(&mut inner, offset).next_item()?;
-        // What is damaged is reported by the readers of the recording itself.
-        let Some(BlockItem::Block(block)) = block else { continue };
+        let block = match BlockReader::starting_at(&mut inner, offset).next_item() {
+            Err(Error::Locked { .. }) => {
+                locked.get_or_insert(offset);
+                continue;
+            }
+            block => block?,
+        };
+        let block = match block {
+            Some(BlockItem::Block(block)) => block,
+            Some(BlockItem::Damage(damage)) if damage.kind == DamageKind::OtherKey => {
+                locked.get_or_insert(offset);
+                continue;
+            }
+            // What is damaged is reported by the readers of the recording itself.
+            _ => continue,
+        };
+        opened = true;
         for record in block.records().flatten() {
             let Body::Sidecar { name, bytes } = record.body else { continue };
             let have = found.entry(name).or_default();
@@ -326,6 +345,9 @@ pub fn sidecars<R: Read + Seek>(mut inner: R) -> Result<BTreeMap<String, Vec<u8>
             }
             have.extend_from_slice(&bytes);
         }
+    }
+    if let (false, Some(at)) = (opened, locked) {
+        return Err(Error::Locked { at: FilePosition::Byte(at) });
     }
     Ok(found)
 }

@@ -602,9 +602,9 @@ impl App {
             self.notify("nothing was written, so nothing is kept", Mood::Calm);
             return;
         }
-        if let Origin::Tape(tape) = &self.origin
-            && tape.is_encrypted()
-        {
+        // An empty recording may become an encrypted one.
+        let is_empty = |path: &Path| path.metadata().is_ok_and(|about| about.len() == 0);
+        if self.origin.path().is_some_and(|path| is_empty(path) || tapdeck_host::is_encrypted(path)) {
             self.notify("not kept: it would stand in the clear beside an encrypted recording", Mood::Wrong);
             return;
         }

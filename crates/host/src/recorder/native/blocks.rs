@@ -51,21 +51,20 @@ pub(super) enum Disk {
 }
 
 /// Writes blocks, all or none of them. Only what reached the disk is sealed: returns how that went.
-/// `end_off` is where their output ends.
+/// Each comes with where its output ends.
 fn append(
     file: &mut RecordingFile,
     (seal, encrypt): (Option<&mut Sealing>, Option<&Recipients>),
-    blocks: &[&[u8]],
-    end_off: u64,
+    blocks: &[(&[u8], u64)],
 ) -> io::Result<io::Result<()>> {
-    let mut blocks: Vec<Cow<'_, [u8]>> =
-        blocks.iter().filter(|block| !block.is_empty()).map(|block| Cow::Borrowed(*block)).collect();
-    if let Some(recipients) = encrypt {
-        for block in &mut blocks {
-            let encrypted = recipients.encrypt_block(block, end_off).map_err(io::Error::other)?;
-            *block = Cow::Owned(encrypted);
+    let blocks = blocks.iter().filter(|(block, _)| !block.is_empty());
+    let blocks: Vec<Cow<'_, [u8]>> = match encrypt {
+        None => blocks.map(|(block, _)| Cow::Borrowed(*block)).collect(),
+        Some(recipients) => {
+            let encrypted = blocks.map(|(block, end)| recipients.encrypt_block(block, *end).map(Cow::Owned));
+            encrypted.collect::<Result<_, _>>().map_err(io::Error::other)?
         }
-    }
+    };
     match &blocks[..] {
         [block] => file.write_block(block)?,
         several => file.write_block(&several.concat())?,
@@ -126,7 +125,7 @@ impl NativeTap {
         let written = match try_it {
             true => {
                 let marks = (self.seal.as_mut(), self.options.encrypt.as_ref());
-                append(&mut self.file, marks, &[&before, block], end_off)
+                append(&mut self.file, marks, &[(&before, at), (block, end_off)])
             }
             false => Err(io::Error::other(self.report.trouble.clone().unwrap_or_default())),
         };
@@ -180,7 +179,9 @@ impl NativeTap {
         let behind = self.loss_block(output - kept, self.last_ts, self.builder.byte_off(), ending, last);
         let marks = (self.seal.as_mut(), self.options.encrypt.as_ref());
         let end_off = self.builder.byte_off();
-        let sealed = append(&mut self.file, marks, &[before, &cut, &behind], end_off).ok()?;
+        let at = end_off.saturating_sub(output);
+        let blocks = [(before, at), (&cut[..], at + kept), (&behind[..], end_off)];
+        let sealed = append(&mut self.file, marks, &blocks).ok()?;
         self.wrote(sealed);
         Some(kept)
     }
