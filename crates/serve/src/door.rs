@@ -15,6 +15,9 @@ use rustix::net::sockopt::socket_peercred;
 
 use crate::conn::Conn;
 
+/// Connections that may wait to be accepted.
+const BACKLOG: i32 = 4096;
+
 /// Where a recorder listens: a path (with `unix:` in front or without), or `tcp:HOST:PORT`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Address {
@@ -143,6 +146,8 @@ impl Door {
     /// Binds a port that other machines may reach.
     pub fn tcp_anywhere(address: SocketAddr) -> io::Result<Self> {
         let listener = TcpListener::bind(address)?;
+        // The usual 128 are filled by a crowd of strangers, and a client then waits for seconds.
+        rustix::net::listen(&listener, BACKLOG)?;
         listener.set_nonblocking(true)?;
         let address = Address::Tcp(listener.local_addr()?);
         Ok(Self { listener: Listener::Tcp(listener), address, identity: None })
