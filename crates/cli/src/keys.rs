@@ -111,9 +111,8 @@ fn load_anew(path: &Path) -> Result<()> {
     }
 }
 
-/// Reads the recipients of a recording: public keys, or files of them. Returns the keys and their
-/// text, one a line; `None` without any.
-pub(crate) fn recipients(given: &[String]) -> Result<Option<(Recipients, String)>> {
+/// Reads the recipients of a recording: public keys, or files of them. `None` without any.
+pub(crate) fn recipients(given: &[String]) -> Result<Option<Recipients>> {
     let mut text = String::new();
     for one in given {
         if one.is_empty() || one.starts_with("ssh-") {
@@ -125,23 +124,20 @@ pub(crate) fn recipients(given: &[String]) -> Result<Option<(Recipients, String)
             return Err(Failure::usage(format!("--encrypt: {why}; give its public key (age1…) or its file")));
         }
         if one.starts_with("age1") {
-            Recipients::parse(one).map_err(|e| Failure::usage(format!("--encrypt {one}: {}", told(&e))))?;
-            text.push_str(one);
+            let key = Recipients::parse(one);
+            text += &key.map_err(|e| Failure::usage(format!("--encrypt {one}: {}", told(&e))))?.to_string();
         } else {
             let path = parse::home_path(one);
             let file = String::from_utf8(read(&path)?)
                 .map_err(|_| Failure::usage(format!("{}: no file of public keys", path.display())))?;
             let keys = Recipients::parse(&file);
-            keys.map_err(|e| Failure::usage(format!("{}: {e}", path.display())))?;
-            text.push_str(&file);
+            text += &keys.map_err(|e| Failure::usage(format!("{}: {e}", path.display())))?.to_string();
         }
-        text.push('\n');
     }
     if given.is_empty() {
         return Ok(None);
     }
-    let all = Recipients::parse(&text).map_err(|e| Failure::usage(format!("--encrypt: {e}")))?;
-    Ok(Some((all, text)))
+    Recipients::parse(&text).map(Some).map_err(|e| Failure::usage(format!("--encrypt: {e}")))
 }
 
 /// What is wrong with the one key of an option.

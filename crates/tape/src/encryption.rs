@@ -62,6 +62,19 @@ impl fmt::Debug for Recipients {
     }
 }
 
+/// The public keys, one a line, as [`Recipients::parse`] reads them.
+impl fmt::Display for Recipients {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        #[cfg(feature = "encrypt")]
+        for key in &self.keys {
+            writeln!(f, "{key}")?;
+        }
+        #[cfg(not(feature = "encrypt"))]
+        let _ = f;
+        Ok(())
+    }
+}
+
 /// A failed encryption: the system gave no random numbers.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the block could not be encrypted: {0}")]
@@ -335,6 +348,10 @@ mod tests {
         let key = x25519::Identity::generate();
         let public = key.to_public().to_string();
         assert!(Recipients::parse(&format!("# mine\n\n{public}\n{public}\n")).is_ok());
+        use age::secrecy::ExposeSecret;
+        let secret = key.to_string();
+        let of_secret = Recipients::parse(secret.expose_secret()).expect("a key");
+        assert_eq!(of_secret.to_string(), format!("{public}\n"), "nothing of the identity is kept");
         let wrong = Recipients::parse(&format!("{public}\nage1nonsense\n")).expect_err("no key");
         assert_eq!(wrong, KeyError::NotAKey { line: 2, wanted: "age public key (age1…)" });
         assert_eq!(Recipients::parse("# none\n").expect_err("none"), KeyError::NoKey);

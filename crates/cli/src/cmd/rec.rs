@@ -354,7 +354,7 @@ pub(crate) fn run(args: &RecArgs) -> Result {
 /// Runs the program and records it.
 fn record(args: &RecArgs, mut launch: Launch) -> Result {
     let seal = args.seal.as_deref().map(read_key).transpose()?;
-    let encrypt = recipients(&args.encrypt)?.map(|(keys, _)| keys);
+    let encrypt = recipients(&args.encrypt)?;
     let scrub = args.scrub_rules(&launch)?;
     if let Some(list) = args.out_branch_points.as_deref().filter(|p| !args.overwrite && p.exists()) {
         let list = list.display();

@@ -143,7 +143,7 @@ fn serve(args: &ServeArgs) -> Result {
     if args.record.is_some() {
         let strict = args.strict.map_or_else(|| Config::load().map(|config| config.rec.strict), Ok)?;
         options.on_failure = OnFailure::default().action(strict.action());
-        options.encrypt = recipients(&Config::load()?.rec.encrypt)?.map(|(keys, _)| keys);
+        options.encrypt = recipients(&Config::load()?.rec.encrypt)?;
     }
     options.on_state = Some(Box::new(crate::hooks::on_state));
     options.warn = Some(Arc::new(|trouble: &str| say(trouble)));
