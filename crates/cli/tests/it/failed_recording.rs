@@ -14,6 +14,8 @@ use crate::support::{Home, PATIENCE, Seat, TAPDECK, eventually};
 /// The options of a shell that may write files of 8 KiB at most, and a program that writes more.
 const LIMIT: &str = "ulimit -f 8; exec";
 const FLOOD: &str = "sh -c 'head -c 200000 /dev/urandom | od -An -v -tx1; read x'";
+/// A program that writes more and more, until it is ended.
+const ENDLESS: &str = "sh -c 'trap : HUP; while :; do od -An -N20000 -v -tx1 /dev/urandom; sleep 0.1; done'";
 
 fn shell(home: &Home, script: &str) -> Output {
     home.command("sh").args(["-c", script]).stdin(Stdio::null()).output().expect("it runs")
@@ -104,8 +106,7 @@ fn a_late_recording_that_fails_is_reported_at_once_and_at_its_end() {
 #[test]
 fn a_strict_recording_ends_or_suspends_the_program() {
     let home = Home::new();
-    let endless = "sh -c 'trap : HUP; while :; do od -An -N20000 -v -tx1 /dev/urandom; sleep 0.1; done'";
-    let out = shell(&home, &format!("{LIMIT} {TAPDECK} rec --strict a.ahr -- {endless} >/dev/null"));
+    let out = shell(&home, &format!("{LIMIT} {TAPDECK} rec --strict a.ahr -- {ENDLESS} >/dev/null"));
     let said = text(&out);
     assert_eq!(out.status.code(), Some(4), "{said}");
     assert!(said.contains("ended because its recording failed"), "{said}");
@@ -113,7 +114,7 @@ fn a_strict_recording_ends_or_suspends_the_program() {
     // By the configuration, in a session without a terminal.
     std::fs::create_dir_all(home.path(".config/tapdeck")).expect("made");
     std::fs::write(home.path(".config/tapdeck/config.toml"), "[rec]\nstrict = \"stop\"\n").expect("written");
-    assert!(shell(&home, &format!("{LIMIT} {TAPDECK} rec -d --name s b.ahr -- {endless}")).status.success());
+    assert!(shell(&home, &format!("{LIMIT} {TAPDECK} rec -d --name s b.ahr -- {ENDLESS}")).status.success());
     eventually("it to be suspended", || listed(&home)["state"] == "suspended");
     // It wrote ten times a second.
     let quiet = home.run(["wait", "s", "--idle", "500ms"]);
@@ -232,7 +233,7 @@ fn a_client_hears_why_a_strict_server_ended_its_program() {
     let mut server = home.command("sh");
     let mut server = server.args(["-c", &script]).stdout(Stdio::null()).spawn().expect("it starts");
     eventually("the server listens", || own.join("s.sock").exists());
-    let ran = shell(&home, &format!("{TAPDECK} connect -t {socket} -- {FLOOD} >/dev/null"));
+    let ran = shell(&home, &format!("{TAPDECK} connect -t {socket} -- {ENDLESS} >/dev/null"));
     server.kill().expect("killed");
     server.wait().expect("it ends");
     assert!(!ran.status.success() && text(&ran).contains("because its recording failed"), "{}", text(&ran));
