@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use bytes::Bytes;
-use tapdeck_core::turns::{Detector, Limits, Notice, Rules};
+use tapdeck_core::turns::{Detector, Limits, Notice, Report, Rules};
 use tapdeck_core::{Author, Entry, Event, Offset, ReaderId, ReaderKind, Seq, Stamp, Time, WinSize};
 use tapdeck_term::{Changes, Settings, Signal, Size, Term, is_plain_text};
 
@@ -156,6 +156,17 @@ impl Picture {
         self.draw_text();
         if let Some(detector) = &mut self.detector {
             detector.set_nested(nested, &self.term, now);
+        }
+        self.publish();
+    }
+
+    /// Tells the detector what the program's journals say.
+    pub fn report(&mut self, reports: Vec<Report>, now: Stamp) {
+        self.draw_text();
+        for report in reports {
+            if let Some(detector) = &mut self.detector {
+                detector.report(&self.term, report, now);
+            }
         }
         self.publish();
     }

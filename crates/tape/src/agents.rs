@@ -4,11 +4,14 @@
 //!
 //! Only the table `[turns]` is read here; what else is in such a file belongs to others.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::Deserialize;
 use tapdeck_core::ParseError;
-use tapdeck_core::turns::{AgentState, PromptText, RuleError, RuleText, Rules, StateText};
+use tapdeck_core::turns::{
+    AgentState, Journal, JournalRecord, PromptText, RuleError, RuleText, Rules, StateText,
+};
 
 /// The rule files of the product's own.
 pub(crate) const BUILTIN: [(&str, &str); 7] = [
@@ -95,6 +98,13 @@ struct Turns {
     #[serde(default)]
     eol_marks: Vec<String>,
     #[serde(default)]
+    clear: Vec<String>,
+    #[serde(default)]
+    refuse: Vec<RefuseTable>,
+    completes: Option<String>,
+    #[serde(default)]
+    journal: Vec<JournalTable>,
+    #[serde(default)]
     prompt: Vec<PromptTable>,
     #[serde(default)]
     state: Vec<StateTable>,
@@ -125,6 +135,69 @@ struct StateTable {
     progress: Option<String>,
     last_rows: Option<u16>,
     quiet_ms: Option<u64>,
+    stands_ms: Option<u64>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RefuseTable {
+    pattern: String,
+    why: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct JournalTable {
+    name: String,
+    path: String,
+    #[serde(default)]
+    lines: bool,
+    id: Option<String>,
+    folder: Option<String>,
+    time: Option<String>,
+    #[serde(default)]
+    record: Vec<RecordTable>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RecordTable {
+    when: BTreeMap<String, String>,
+    state: Option<String>,
+    detail: Option<String>,
+    #[serde(default)]
+    asked: Vec<String>,
+    #[serde(default)]
+    said: Vec<String>,
+    #[serde(default)]
+    ended: bool,
+    #[serde(default)]
+    interrupted: bool,
+}
+
+impl JournalTable {
+    fn read(self) -> Result<Journal, ParseError> {
+        let record = |r: RecordTable| {
+            Ok(JournalRecord {
+                when: r.when.into_iter().collect(),
+                state: r.state.as_deref().map(str::parse).transpose()?,
+                detail: r.detail,
+                asked: r.asked,
+                said: r.said,
+                ended: r.ended || r.interrupted,
+                interrupted: r.interrupted,
+            })
+        };
+        Ok(Journal {
+            name: self.name,
+            path: self.path,
+            lines: self.lines,
+            id: self.id,
+            folder: self.folder,
+            time: self.time,
+            records: self.record.into_iter().map(record).collect::<Result<_, ParseError>>()?,
+        })
+    }
 }
 
 impl AgentFile {
@@ -156,7 +229,13 @@ impl AgentFile {
                 progress: s.progress,
                 last_rows: s.last_rows,
                 quiet: s.quiet_ms.map(Duration::from_millis),
+                stands: s.stands_ms.map(Duration::from_millis),
             });
+        }
+        let mut journals = Vec::new();
+        for journal in turns.journal {
+            let line = text.lines().position(|l| l.contains(&journal.name)).map_or(1, |n| n + 1);
+            journals.push(journal.read().map_err(|why| shape(line, why.into()))?);
         }
         let prompts = turns.prompt.into_iter().map(|p| PromptText {
             name: p.name,
@@ -184,6 +263,10 @@ impl AgentFile {
                 placeholder: turns.placeholder,
                 brackets: turns.brackets,
                 eol_marks: turns.eol_marks,
+                journals,
+                clear: turns.clear,
+                refuse: turns.refuse.into_iter().map(|r| (r.pattern, r.why)).collect(),
+                completes: turns.completes,
             },
         })
     }

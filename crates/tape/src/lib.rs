@@ -50,6 +50,7 @@ pub mod export;
 mod format;
 pub mod index;
 mod instruction;
+pub mod journal;
 mod json;
 mod lines;
 pub mod meta;

@@ -40,6 +40,10 @@ pub(crate) fn run(args: &ExplainArgs) -> Result {
     for row in &judged.rows {
         print(format_args!("row {:<5} {}\n", row.row, human::printable(&row.text)));
     }
+    for other in &judged.against {
+        let (rule, evidence) = (human::printable(&other.rule), human::printable(&other.evidence));
+        print(format_args!("but       {}, by {rule} ({evidence})\n", other.state.name()));
+    }
     print(format_args!("rules     {}\n", human::printable(&value.agent)));
     if let Some(prompt) = value.prompt.filter(|p| !p.is_empty()) {
         print(format_args!("prompt    {prompt:?}\n"));

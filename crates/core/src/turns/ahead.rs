@@ -87,32 +87,25 @@ fn next_run(term: &Term, run: &mut Run, lap: Lap, bytes: Vec<u8>) -> Run {
     let ahead = run.more.iter().position(|(_, asked)| !asked);
     let typed = ahead.map(|at| run.more.remove(at).0);
     let line = page::row(term, lap.input.row);
+    let at = At {
+        text: line.map(|l| page::columns(l, 0, lap.input.col)).unwrap_or_default(),
+        entry: run.at.entry,
+        evidence: Evidence::Mark,
+        begins: None,
+        row: lap.input.row,
+        col: lap.input.col,
+        from_col: 0,
+        editor: run.at.editor,
+        sign: Some(lap.input.offset),
+        right: String::new(),
+    };
+    let submitted = OutputPoint { byte: Offset(lap.input.offset), at: lap.at };
+    let edited = typed.is_none();
     Run {
-        at: At {
-            text: line.map(|l| page::columns(l, 0, lap.input.col)).unwrap_or_default(),
-            entry: run.at.entry,
-            evidence: Evidence::Mark,
-            begins: None,
-            row: lap.input.row,
-            col: lap.input.col,
-            from_col: 0,
-            editor: run.at.editor,
-            sign: Some(lap.input.offset),
-            right: String::new(),
-        },
-        submitted: OutputPoint { byte: Offset(lap.input.offset), at: lap.at },
-        entered: lap.at,
-        asked_from: lap.input.offset,
         bytes,
         cut: run.cut,
-        edited: typed.is_none(),
-        typed: typed.unwrap_or_default(),
-        shown: false,
+        edited,
         more: std::mem::take(&mut run.more),
-        interrupted: false,
-        pressed: false,
-        continued: false,
-        started: false,
-        worked: false,
+        ..Run::new(at, submitted, typed.unwrap_or_default())
     }
 }

@@ -188,14 +188,8 @@ impl Detector {
         rows.filter(|row| !row.is_empty()).collect::<Vec<_>>().join("\n")
     }
 
-    pub(super) fn complete_by_state(&mut self, term: &Term, now: Stamp) {
-        let at = self.nowhere(term);
-        // What was typed into a dialog is no beginning of the next question.
-        self.typing = Typing::default();
-        let Phase::Running(mut run) = std::mem::replace(&mut self.phase, Phase::Ready(at)) else { return };
-        self.answered += 1;
-        let from = run.submitted.byte.0;
-        // The answer stands above the program's own frame.
+    /// The row behind the answer: the first of the program's own frame.
+    fn end_of_answer(&self, term: &Term) -> u64 {
         let rows = term.size().rows;
         let fits = |re: Option<&regex::Regex>, y: u16| {
             re.is_some_and(|re| term.row(y).is_some_and(|l| re.is_match(&l.text())))
@@ -204,26 +198,38 @@ impl Detector {
         while frame > 0 && fits(self.rules.border.as_ref(), frame - 1) {
             frame -= 1;
         }
-        let end = page::absolute(term, frame);
-        // An answer may have rows that look like the echo of a question. The one that repeats it is
-        // that; where it is shown in some other way, the lowest of them has to do.
-        let looks = |line: &str| self.rules.echo.as_ref().is_some_and(|echo| echo.is_match(line));
-        let repeats = |line: &str| looks(line) && begins_echo(line, &run.typed);
-        let (mut written, mut sure) = page::answer(term, from, end, repeats);
-        if !sure {
-            written = page::answer(term, from, end, looks).0;
+        page::absolute(term, frame)
+    }
+
+    fn looks_like_echo(&self, line: &str) -> bool {
+        self.rules.echo.as_ref().is_some_and(|echo| echo.is_match(line))
+    }
+
+    /// The rows from the question, if that is in sight, to the program's own frame, and whether the
+    /// question is. An answer may have rows that look like the echo of a question. The one that
+    /// repeats it is that; where it is shown in some other way, the lowest of them has to do.
+    pub(super) fn rows_of_answer(&self, term: &Term, run: &Run) -> (Written, bool) {
+        let (from, end) = (run.submitted.byte.0, self.end_of_answer(term));
+        let repeats = |line: &str| self.looks_like_echo(line) && begins_echo(line, &run.typed);
+        let (written, sure) = page::answer(term, from, end, repeats);
+        if sure {
+            return (written, true);
         }
-        written.lines.retain(|l| !self.rules.chrome.iter().any(|c| c.is_match(l)));
+        (page::answer(term, from, end, |line| self.looks_like_echo(line)).0, false)
+    }
+
+    /// Reads the answer off the screen.
+    pub(super) fn shown_answer(&self, term: &Term, run: &Run) -> Shown {
+        let (mut written, mut sure) = self.rows_of_answer(term, run);
+        let end = self.end_of_answer(term);
+        let mut question = None;
+        written.lines.retain(|l| !self.rules.is_chrome(l));
         if self.rules.echo.is_some() {
-            let is_echo = |l: &String| if sure { repeats(l) } else { looks(l) };
+            let is_echo = |l: &String| self.looks_like_echo(l) && (!sure || begins_echo(l, &run.typed));
             let at = written.lines.iter().rposition(is_echo);
             let asked = if run.edited { "" } else { run.typed.as_str() };
             let echoed = echo_rows(&written.lines, at, asked);
-            if run.edited
-                && let Some(at) = at
-            {
-                run.typed = self.shown_question(&written.lines[at..echoed]);
-            }
+            question = at.filter(|_| run.edited).map(|at| self.shown_question(&written.lines[at..echoed]));
             sure |= echoed > 0;
             written.lines.drain(..echoed);
             // A screen without a past that does not show the question does not show where the
@@ -234,29 +240,61 @@ impl Detector {
             written.evicted |= (!sure || pinned) && term.modes().alternate();
         }
         // The program's own word that it was broken off is no part of the answer.
-        if let Some(says) = &self.rules.interrupted {
-            let before = written.lines.len();
-            written.lines.retain(|l| !says.is_match(l));
-            run.interrupted |= written.lines.len() < before;
-        }
+        let before = written.lines.len();
+        written.lines.retain(|l| self.rules.interrupted.as_ref().is_none_or(|says| !says.is_match(l)));
+        let interrupted = written.lines.len() < before;
         let is_blank = |l: &String| l.trim().is_empty();
         let first = written.lines.iter().position(|l| !is_blank(l)).unwrap_or(written.lines.len());
         written.lines.drain(..first);
         while written.lines.last().is_some_and(is_blank) {
             written.lines.pop();
         }
+        Shown { written, sure, question, interrupted }
+    }
+
+    pub(super) fn complete_by_state(&mut self, term: &Term, now: Stamp) {
+        let at = self.nowhere(term);
+        // What was typed into a dialog is no beginning of the next question.
+        self.typing = Typing::default();
+        let Phase::Running(mut run) = std::mem::replace(&mut self.phase, Phase::Ready(at)) else { return };
+        self.answered += 1;
+        self.close_journal(now);
+        let from = run.submitted.byte.0;
+        let mut shown = self.shown_answer(term, &run);
+        run.interrupted |= shown.interrupted;
+        let question = run.told.asked.take().or(shown.question);
+        let mut evidence = self.judgement.evidence;
+        if let Some(question) = question {
+            run.typed = question;
+        }
+        // What the journal has of the answer is all of it, as the program wrote it.
+        if run.told.ended && !run.told.answer().is_empty() {
+            evidence = Evidence::Journal;
+            shown.written = Written::of(&run.told.answer());
+            run.cut = run.told.cut;
+        }
         // Enter at an empty prompt asks for nothing, and what stands on the screen is no answer to
         // it.
         let asked = run.worked || !run.typed.trim().is_empty();
-        if (written.lines.is_empty() || !asked) && !run.interrupted {
+        if (shown.written.lines.is_empty() || !asked) && !run.interrupted {
             self.tell(Notice::Nothing { submitted: Offset(from) });
             return;
         }
         let raw = Bytes::copy_from_slice(&run.bytes);
         let end = OutputPoint { byte: Offset(from + raw.len() as u64), at: now };
-        let evidence = self.judgement.evidence;
-        self.finish(term, &run, from, end, raw, &written, evidence);
+        self.finish(term, &run, from, end, raw, &shown.written, evidence);
     }
+}
+
+/// An answer as the screen shows it.
+pub(super) struct Shown {
+    pub(super) written: Written,
+    /// The question is in sight, too, or the end of it.
+    pub(super) sure: bool,
+    /// The question, for one that was not typed as it was submitted.
+    question: Option<String>,
+    /// The program says that the answer was broken off.
+    interrupted: bool,
 }
 
 /// Whether a row may be the first of those that repeat what was asked.

@@ -8,6 +8,7 @@ use tapdeck_term::{Attrs, Mark, Progress, Signal, Style, Term};
 
 use super::ahead::Lap;
 use super::input::{Typed, Typing};
+use super::journal::{Journals, Told};
 use super::page::{self, Look};
 use super::rules::Rules;
 use super::{AgentState, Evidence, Judgement, Notice, OutputPoint};
@@ -103,6 +104,31 @@ pub(super) struct Run {
     pub(super) continued: bool,
     pub(super) started: bool,
     pub(super) worked: bool,
+    /// What the program's journals say about it.
+    pub(super) told: Told,
+}
+
+impl Run {
+    pub(super) fn new(at: At, submitted: OutputPoint, typed: String) -> Self {
+        Self {
+            at,
+            submitted,
+            entered: submitted.at,
+            asked_from: submitted.byte.0,
+            bytes: Vec::new(),
+            cut: false,
+            typed,
+            shown: false,
+            edited: false,
+            more: Vec::new(),
+            interrupted: false,
+            pressed: false,
+            continued: false,
+            started: false,
+            worked: false,
+            told: Told::default(),
+        }
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -155,6 +181,9 @@ pub struct Detector {
     pub(super) progress: Progress,
     /// Since when the screen of a program that was given something says that it is idle.
     pub(super) at_rest: Option<Stamp>,
+    /// The rule that holds and does not count yet, and since when it holds.
+    pub(super) standing: Option<(String, Time)>,
+    pub(super) journals: Journals,
     pub(super) above: Vec<Look>,
     /// Commands that were over before the screen was judged.
     pub(super) laps: VecDeque<Lap>,
@@ -190,11 +219,18 @@ impl Detector {
             editor_off: None,
             progress: Progress::None,
             at_rest: None,
+            standing: None,
+            journals: Journals::default(),
             above: Vec::new(),
             laps: VecDeque::new(),
             ended: false,
             outer: None,
         }
+    }
+
+    /// The rules in use, to be kept.
+    pub fn shared_rules(&self) -> Arc<Rules> {
+        Arc::clone(&self.rules)
     }
 
     /// The rules in use.
@@ -232,6 +268,7 @@ impl Detector {
             return;
         }
         self.rules = rules;
+        self.forget_journals();
         if let Phase::Running(run) = std::mem::replace(&mut self.phase, Phase::Start) {
             self.tell(Notice::Nothing { submitted: run.submitted.byte });
         }
@@ -302,7 +339,7 @@ impl Detector {
 
     /// What stands in the first row of the program's input field; hints are drawn faintly or in a
     /// colour, and are nothing.
-    fn field(&self, term: &Term) -> Option<String> {
+    pub(super) fn field(&self, term: &Term) -> Option<String> {
         let frame = self.rules.frame.as_ref()?;
         let line = term.row(self.rules.input_row(term))?;
         let row = line.text();
@@ -381,6 +418,13 @@ impl Detector {
         if self.rules.by_state && !matches!(self.phase, Phase::Ready(_)) {
             let since = self.at_rest.unwrap_or(self.judgement.since);
             at(since.mono + self.rules.settle);
+        }
+        if let Some((rule, since)) = &self.standing {
+            let stands = self.rules.states.iter().find(|s| s.name == *rule).and_then(|s| s.stands);
+            at(*since + stands.unwrap_or_default());
+        }
+        for time in self.journal_deadlines() {
+            at(time);
         }
         next
     }
@@ -468,6 +512,8 @@ impl Detector {
                         run.pressed = true;
                     }
                 }
+                // In a menu or a panel of the program, Enter chooses.
+                Typed::Enter if self.is_in_dialog() && line.trim().is_empty() => {}
                 Typed::Enter => {
                     // A submitted line proves that the prompt was there, however briefly.
                     let unseen = self.looked_at != Some(self.offset);
@@ -488,6 +534,11 @@ impl Detector {
         }
     }
 
+    /// Whether a full-screen program shows a dialog that the user opened.
+    fn is_in_dialog(&self) -> bool {
+        self.rules.by_state && self.is_ready() && self.judgement.state == AgentState::Blocked
+    }
+
     /// A shell that lists completions draws its prompt again below them, with the line behind it.
     fn follow_prompt(&mut self, term: &Term) {
         let Phase::Ready(at) = &mut self.phase else { return };
@@ -502,23 +553,8 @@ impl Detector {
         match &mut self.phase {
             Phase::Start => {}
             Phase::Ready(prompt) => {
-                let run = Run {
-                    at: prompt.clone(),
-                    submitted: OutputPoint { byte: Offset(self.offset), at },
-                    entered: at,
-                    asked_from: self.offset,
-                    bytes: Vec::new(),
-                    cut: false,
-                    typed: line,
-                    shown,
-                    edited,
-                    more: Vec::new(),
-                    interrupted: false,
-                    pressed: false,
-                    continued: false,
-                    started: false,
-                    worked: false,
-                };
+                let submitted = OutputPoint { byte: Offset(self.offset), at };
+                let run = Run { shown, edited, ..Run::new(prompt.clone(), submitted, line) };
                 self.end_mark = None;
                 self.phase = Phase::Running(Box::new(run));
             }
@@ -551,13 +587,7 @@ impl Detector {
             Exit::Code(code) => format!("the program ended with code {code}"),
             Exit::Signal(signal) => format!("the program was ended by signal {signal}"),
         };
-        self.set_judgement(Judgement {
-            state: AgentState::Done,
-            evidence: Evidence::Exit,
-            rule,
-            rows: Vec::new(),
-            since: at,
-        });
+        self.set_judgement(Judgement { rule, ..Judgement::new(AgentState::Done, Evidence::Exit, at) });
     }
 
     pub(super) fn tell(&mut self, notice: Notice) {

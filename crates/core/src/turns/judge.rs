@@ -17,6 +17,11 @@ impl Rules {
         (0..term.size().rows).rev().find(is_frame).unwrap_or(0)
     }
 
+    /// Whether a row is no part of any answer.
+    pub(super) fn is_chrome(&self, row: &str) -> bool {
+        self.chrome.iter().any(|c| c.is_match(row))
+    }
+
     /// How often a row says that a long text was pasted and is not shown.
     pub fn placeholders(&self, row: &str) -> usize {
         self.placeholder.as_ref().map_or(0, |p| p.find_iter(row).count())

@@ -5,7 +5,7 @@
 //! screen, and only at moments that depend on times alone, never on how the output was cut into
 //! chunks. So the same session gives the same turns live, replayed, and fed byte by byte.
 //!
-//! Evidence is ranked: marks of shell integration (OSC 133), the line editor's switching of
+//! Evidence is ranked: what an agent itself writes down ([`Report`]), marks of shell integration (OSC 133), the line editor's switching of
 //! bracketed paste, progress reports (OSC 9;4), the title, prompt patterns on the line of the
 //! cursor, the screen rules of an agent, and quiet time only where a rule allows it. The first
 //! prompt means ready. What has neither printed anything nor was interrupted is no turn. What looks
@@ -15,6 +15,7 @@ mod ahead;
 mod answer;
 mod detector;
 mod input;
+mod journal;
 mod judge;
 mod page;
 mod prompt;
@@ -31,7 +32,8 @@ use crate::log::Offset;
 use crate::time::Stamp;
 
 pub use detector::{Detector, Limits};
-pub use page::{ending, squeezed};
+pub use journal::{Journal, JournalRecord, Report, Reported};
+pub use page::{ending, skeleton, squeezed};
 pub(crate) use rules::Prompt;
 pub use rules::{PromptText, RuleError, RuleText, Rules, StateText};
 
@@ -95,6 +97,8 @@ impl std::str::FromStr for AgentState {
 pub enum Evidence {
     /// The program ended.
     Exit,
+    /// The program wrote it down in a file of its own.
+    Journal,
     /// OSC 133.
     Mark,
     /// Bracketed paste was switched, as line editors do around each line.
@@ -120,6 +124,7 @@ impl Evidence {
     pub fn name(self) -> &'static str {
         match self {
             Self::Exit => "exit",
+            Self::Journal => "journal",
             Self::Mark => "mark",
             Self::Editor => "line editor",
             Self::Progress => "progress",
@@ -146,16 +151,36 @@ pub struct Judgement {
     pub rows: Vec<(u16, String)>,
     /// Since when.
     pub since: Stamp,
+    /// What says otherwise.
+    pub against: Vec<Contradiction>,
+}
+
+/// Evidence that speaks against a judgement.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Contradiction {
+    /// What the program would be doing.
+    pub state: AgentState,
+    /// What says so.
+    pub evidence: Evidence,
+    /// The rule that says so, by its name.
+    pub rule: String,
 }
 
 impl Judgement {
+    pub(crate) fn new(state: AgentState, evidence: Evidence, since: Stamp) -> Self {
+        Self { state, evidence, rule: String::new(), rows: Vec::new(), since, against: Vec::new() }
+    }
+
     pub(crate) fn unknown(since: Stamp) -> Self {
-        Self {
-            state: AgentState::Unknown,
-            evidence: Evidence::None,
-            rule: "nothing has been seen yet".into(),
-            rows: Vec::new(),
-            since,
+        let unknown = Self::new(AgentState::Unknown, Evidence::None, since);
+        Self { rule: "nothing has been seen yet".into(), ..unknown }
+    }
+
+    /// Adds another judgement if it says otherwise.
+    pub(crate) fn compare(&mut self, other: Option<Judgement>) {
+        if let Some(other) = other.filter(|other| other.state != self.state) {
+            let Judgement { state, evidence, rule, .. } = other;
+            self.against.push(Contradiction { state, evidence, rule });
         }
     }
 }

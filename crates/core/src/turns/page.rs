@@ -2,6 +2,8 @@
 //! and the text that was written since a place in the stream.
 
 use tapdeck_term::{Attrs, Line, Settings, Size, Style, Term};
+use unicode_normalization::UnicodeNormalization;
+use unicode_normalization::char::is_combining_mark;
 
 /// Rows that a prompt or an echo may wrap over.
 const WRAPS: u64 = 64;
@@ -9,6 +11,15 @@ const WRAPS: u64 = 64;
 /// Text without what a wrap, an indent or a row's end may change.
 pub fn squeezed(text: &str) -> String {
     text.chars().filter(|c| !c.is_whitespace() && !c.is_control()).collect()
+}
+
+/// Text without anything that a program may draw in another way than it was typed: blanks, accents
+/// and other marks, characters without a width.
+pub fn skeleton(text: &str) -> String {
+    let is_kept = |c: &char| {
+        !c.is_whitespace() && !c.is_control() && !is_combining_mark(*c) && tapdeck_term::char_width(*c) > 0
+    };
+    text.nfd().filter(is_kept).collect()
 }
 
 /// How much of a text's end is looked for, where all of it may not be in sight.
@@ -270,6 +281,11 @@ pub(super) fn ends_in_mark(term: &Term, absolute: u64) -> bool {
 }
 
 impl Written {
+    /// A text that is known without the screen.
+    pub(super) fn of(text: &str) -> Self {
+        Self { lines: text.lines().map(str::to_owned).collect(), terminated: true, ..Self::default() }
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.lines.iter().all(|l| l.trim().is_empty())
     }

@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use regex::Regex;
 
-use super::AgentState;
+use super::{AgentState, Journal};
 
 /// The longest pattern, and how many there may be.
 const MAX_PATTERN: usize = 2000;
@@ -76,6 +76,15 @@ pub struct RuleText {
     pub brackets: bool,
     /// What a shell writes behind output without a line end, byte for byte.
     pub eol_marks: Vec<String>,
+    /// The files in which the program writes down what it does.
+    pub journals: Vec<Journal>,
+    /// The keys that empty the input field, by their names.
+    pub clear: Vec<String>,
+    /// Texts that the program does not take for a prompt: pattern and reason each.
+    pub refuse: Vec<(String, String)>,
+    /// Texts behind which the program offers completions, which Enter would choose; a blank behind
+    /// them closes the offer.
+    pub completes: Option<String>,
 }
 
 /// A prompt, before it is checked.
@@ -115,6 +124,8 @@ pub struct StateText {
     pub last_rows: Option<u16>,
     /// Nothing was written for this long.
     pub quiet: Option<Duration>,
+    /// It counts only after it has held for this long, because the program takes no keys before.
+    pub stands: Option<Duration>,
 }
 
 /// A prompt.
@@ -142,6 +153,7 @@ pub(crate) struct StateRule {
     pub(super) progress: Option<ProgressState>,
     pub(super) last_rows: u16,
     pub(super) quiet: Option<Duration>,
+    pub(super) stands: Option<Duration>,
 }
 
 /// What a progress report of the program tells, as a rule names it.
@@ -172,6 +184,10 @@ pub struct Rules {
     pub(super) placeholder: Option<Regex>,
     pub(super) brackets: bool,
     pub(super) eol_marks: Vec<Vec<u8>>,
+    journals: Vec<Journal>,
+    clear: Vec<String>,
+    refuse: Vec<(Regex, String)>,
+    completes: Option<Regex>,
 }
 
 impl Rules {
@@ -208,6 +224,9 @@ impl Rules {
         let placeholder = whole("placeholder", &text.placeholder)?;
         let in_chrome = |c: &String| compile(&format!("{}, chrome", text.name), c);
         let chrome = text.chrome.iter().map(in_chrome).collect::<Result<Vec<_>, _>>()?;
+        let refuse = |(pattern, why): &(String, String)| {
+            Ok((compile(&format!("{}, refuse", text.name), pattern)?, why.clone()))
+        };
         let mut rules = Self {
             name: text.name.clone(),
             prompts,
@@ -224,6 +243,10 @@ impl Rules {
             chrome,
             echo,
             eol_marks: text.eol_marks.iter().map(|m| m.as_bytes().to_vec()).collect(),
+            journals: text.journals.clone(),
+            clear: text.clear.clone(),
+            refuse: text.refuse.iter().map(refuse).collect::<Result<Vec<_>, RuleError>>()?,
+            completes: whole("completes", &text.completes)?,
         };
         if let Some(base) = base {
             rules.prompts.extend(base.prompts.iter().cloned());
@@ -236,6 +259,38 @@ impl Rules {
     /// Whether the program always asks for bracketed paste once it takes prompts.
     pub fn brackets(&self) -> bool {
         self.brackets
+    }
+
+    /// The files in which the program writes down what it does.
+    pub fn journals(&self) -> &[Journal] {
+        &self.journals
+    }
+
+    /// Judges the program by its screen alone.
+    #[must_use]
+    pub fn without_journals(mut self) -> Self {
+        self.journals.clear();
+        self
+    }
+
+    /// Whether one of the journals has the text of answers.
+    pub(super) fn has_transcript(&self) -> bool {
+        self.journals.iter().flat_map(|j| &j.records).any(|r| !r.said.is_empty())
+    }
+
+    /// The keys that empty the program's input field, by their names.
+    pub fn clear(&self) -> &[String] {
+        &self.clear
+    }
+
+    /// Why the program would not take a text for a prompt.
+    pub fn refusal(&self, text: &str) -> Option<&str> {
+        self.refuse.iter().find(|(pattern, _)| pattern.is_match(text)).map(|(_, why)| why.as_str())
+    }
+
+    /// Whether the program offers completions behind this text, which Enter would choose.
+    pub fn completes(&self, text: &str) -> bool {
+        self.completes.as_ref().is_some_and(|pattern| pattern.is_match(text))
     }
 
     /// Puts a prompt of the user's own in front of the rules.
@@ -290,6 +345,7 @@ fn state_rule(file: &str, s: &StateText) -> Result<StateRule, RuleError> {
         progress,
         last_rows: s.last_rows.unwrap_or(LAST_ROWS),
         quiet: s.quiet,
+        stands: s.stands,
     })
 }
 

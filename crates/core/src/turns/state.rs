@@ -6,8 +6,9 @@ use std::sync::Arc;
 use tapdeck_term::{Term, is_unsafe};
 
 use super::detector::{At, Detector, Phase, Run};
-use super::judge::Screen;
-use super::page::{self, squeezed};
+use super::journal::TooEarly;
+use super::judge::{Held, Screen};
+use super::page::{self, skeleton};
 use super::{AgentState, Evidence, Judgement, Notice, OutputPoint};
 use crate::log::Offset;
 use crate::time::Stamp;
@@ -40,37 +41,77 @@ impl Detector {
 
     fn judge_state(&mut self, screen: &Screen<'_>, term: &Term, now: Stamp) {
         let rules = Arc::clone(&self.rules);
-        // A frame that is always there says nothing before it had time to change.
-        let waiting = match &self.phase {
-            Phase::Running(run) if rules.by_state => {
-                !self.is_late(run, now) && !self.may_be_over(term, run, now)
-            }
-            _ => false,
-        };
         let held = screen.judge(&rules);
-        let says_idle = held.as_ref().is_some_and(|h| h.rule.state == AgentState::Idle);
-        if rules.by_state && says_idle && !waiting && matches!(self.phase, Phase::Running(_)) {
+        let Some(held) = self.after_standing(held, now) else { return };
+        // At its prompt a shell is idle, whatever an old line on its screen says.
+        let held = held.filter(|_| rules.by_state || !self.is_ready());
+        let shown = held.map(|held| Judgement {
+            rule: format!("{}: {}", rules.name, held.rule.name),
+            rows: held.rows,
+            ..Judgement::new(held.rule.state, held.evidence, now)
+        });
+        let mut judgement = match self.weigh(shown.as_ref(), now) {
+            Err(TooEarly) => return self.stay_at_work(term, now),
+            Ok(Some(written)) => written,
+            Ok(None) => match self.by_screen(shown.clone(), term, now) {
+                Some(judgement) => judgement,
+                None => return,
+            },
+        };
+        self.at_rest = None;
+        judgement.compare(shown);
+        judgement.compare(self.journal_says(now));
+        self.set_judgement(judgement);
+    }
+
+    /// Returns what the screen says, once it may be believed; `None` while that is too early to
+    /// tell.
+    fn by_screen(&mut self, shown: Option<Judgement>, term: &Term, now: Stamp) -> Option<Judgement> {
+        let says_idle = shown.as_ref().is_some_and(|shown| shown.state == AgentState::Idle);
+        if let Phase::Running(run) = &self.phase
+            && self.rules.by_state
+            && says_idle
+        {
+            // A frame that is always there says nothing before it had time to change.
+            if !self.is_late(run, now) && !self.may_be_over(term, run, now) {
+                return Some(self.by_phase(term, now));
+            }
             // A pause between two steps looks like the end. What it was doing, it goes on doing
             // until the turn is over, so that a client that waits for the answer finds it there.
             let since = self.at_rest.get_or_insert(now).mono;
-            if now.mono.since(since) < rules.settle {
-                return;
+            if now.mono.since(since) < self.rules.settle {
+                return None;
             }
         }
-        self.at_rest = None;
-        let judgement = match held {
-            Some(held) if waiting && held.rule.state == AgentState::Idle => self.by_phase(term, now),
-            // At its prompt a shell is idle, whatever an old line on its screen says.
-            Some(held) if rules.by_state || !self.is_ready() => Judgement {
-                state: held.rule.state,
-                evidence: held.evidence,
-                rule: format!("{}: {}", rules.name, held.rule.name),
-                rows: held.rows,
-                since: now,
-            },
-            _ => self.by_phase(term, now),
+        Some(shown.unwrap_or_else(|| self.by_phase(term, now)))
+    }
+
+    /// Returns the rule that holds, but nothing at all while that rule has not held for as long as
+    /// it must: many dialogs take no keys when they have just been drawn.
+    fn after_standing<'r>(&mut self, held: Option<Held<'r>>, now: Stamp) -> Option<Option<Held<'r>>> {
+        let Some((rule, stands)) = held.as_ref().and_then(|held| Some((held.rule, held.rule.stands?))) else {
+            self.standing = None;
+            return Some(held);
         };
-        self.set_judgement(judgement);
+        if self.judgement.state == rule.state {
+            return Some(held);
+        }
+        let since = match &self.standing {
+            Some((name, since)) if *name == rule.name => *since,
+            _ => {
+                self.standing = Some((rule.name.clone(), now.mono));
+                now.mono
+            }
+        };
+        (now.mono.since(since) >= stands).then_some(held)
+    }
+
+    /// Keeps the state until there is more to say, unless it is one of rest.
+    fn stay_at_work(&mut self, term: &Term, now: Stamp) {
+        if matches!(self.phase, Phase::Running(_)) && self.judgement.state == AgentState::Idle {
+            let judgement = self.by_phase(term, now);
+            self.set_judgement(judgement);
+        }
     }
 
     /// What the conversation itself says.
@@ -102,7 +143,7 @@ impl Detector {
                 (AgentState::Working, Evidence::Input, rule, Vec::new())
             }
         };
-        Judgement { state, evidence, rule, rows, since: now }
+        Judgement { rule, rows, ..Judgement::new(state, evidence, now) }
     }
 
     pub(super) fn set_judgement(&mut self, mut new: Judgement) {
@@ -144,7 +185,20 @@ impl Detector {
     /// repeated the question yet. Nor has one that still shows it in its input field taken it,
     /// however long ago Enter was pressed.
     fn may_be_over(&self, term: &Term, run: &Run, now: Stamp) -> bool {
-        (self.is_late(run, now) && !self.stands(term, run)) || (run.worked && self.is_echoed(term, run))
+        self.is_over(run, now)
+            || (self.is_late(run, now) && !self.stands(term, run))
+            || (run.worked && self.is_echoed(term, run))
+            || self.is_answered(term, run)
+    }
+
+    /// Whether text stands between the question and the program's input field, which is empty. A
+    /// short answer may come and go between two looks, without a sign of work.
+    fn is_answered(&self, term: &Term, run: &Run) -> bool {
+        if self.rules.echo.is_none() || self.field(term).is_some() || self.stands(term, run) {
+            return false;
+        }
+        let shown = self.shown_answer(term, run);
+        shown.sure && !shown.written.is_empty()
     }
 
     /// Whether what was submitted still stands in the program's input field.
@@ -154,30 +208,30 @@ impl Detector {
 
     fn stands(&self, term: &Term, run: &Run) -> bool {
         let Some(frame) = &self.rules.frame else { return false };
-        let asked = squeezed(&run.typed);
+        let asked = skeleton(&run.typed);
         let mut rows = term.screen().skip(usize::from(self.rules.input_row(term))).map(|line| line.text());
         let Some(first) = rows.next().filter(|row| frame.is_match(row) && !asked.is_empty()) else {
             return false;
         };
-        let beginning = squeezed(&frame.replace(&first, ""));
+        let beginning = skeleton(&frame.replace(&first, ""));
         let length = asked.chars().count();
         if length < TAIL {
             return beginning == asked;
         }
         let tail: String = asked.chars().skip(length - TAIL).collect();
-        let field = rows.fold(beginning, |field, row| field + &squeezed(&row));
+        let field = rows.fold(beginning, |field, row| field + &skeleton(&row));
         field.contains(&tail) || self.rules.placeholders(&first) > 0
     }
 
     /// Whether the question stands above the program's own frame.
     fn is_echoed(&self, term: &Term, run: &Run) -> bool {
         let asked: String =
-            squeezed(run.typed.trim().lines().next().unwrap_or("")).chars().take(ECHO).collect();
+            skeleton(run.typed.trim().lines().next().unwrap_or("")).chars().take(ECHO).collect();
         let Some(echo) = self.rules.echo.as_ref().filter(|_| !asked.is_empty()) else { return true };
         let end = page::absolute(term, self.rules.input_row(term));
         (1..=ECHO_ROWS).map_while(|up| page::row(term, end.checked_sub(up)?)).any(|line| {
             let text = line.text();
-            echo.is_match(&text) && (squeezed(&text).contains(&asked) || self.rules.placeholders(&text) > 0)
+            echo.is_match(&text) && (skeleton(&text).contains(&asked) || self.rules.placeholders(&text) > 0)
         })
     }
 

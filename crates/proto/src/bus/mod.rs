@@ -20,7 +20,8 @@ pub use frame::{
     PaintedRows, Piece, Run, Screen,
 };
 pub use push::{
-    Event, Exit, Judged, JudgedRow, Push, StateChange, Turn, TurnDetail, Why, read_output, write_output,
+    Contradiction, Event, Exit, Judged, JudgedRow, Push, StateChange, Turn, TurnDetail, Why, read_output,
+    write_output,
 };
 pub use reply::{
     About, Brokered, Captured, Client, Denied, Done, Explained, Found, Info, Nothing, Outcome, Pasted,

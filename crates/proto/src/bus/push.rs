@@ -233,6 +233,21 @@ pub struct Judged {
     pub rows: Vec<JudgedRow>,
     /// Since when, in nanoseconds since 1970.
     pub since_ns: u64,
+    /// Evidence that says otherwise.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub against: Vec<Contradiction>,
+}
+
+/// Evidence that speaks against a judgement.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Contradiction {
+    /// What the program would be doing.
+    pub state: AgentState,
+    /// The kind of evidence.
+    pub evidence: String,
+    /// The rule that says so.
+    pub rule: String,
 }
 
 /// A row of the screen that a judgement rests on.

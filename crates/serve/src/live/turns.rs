@@ -4,9 +4,11 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tapdeck_core::Offset;
 use tapdeck_core::Time;
 use tapdeck_core::base64;
-use tapdeck_core::turns::{AgentState, Judgement, Limits, Notice, Rules, Turn};
+use tapdeck_core::turns::{AgentState, Contradiction, Judgement, Limits, Notice, Rules, Turn};
+use tapdeck_host::{Bell, Clock, JournalWatch, Look};
 use tapdeck_proto::{attach, bus};
 
 use super::client::Kind;
@@ -91,10 +93,49 @@ pub(super) struct Turns {
     /// When it last looked.
     followed: Time,
     follow: Option<Follow>,
+    journals: Journals,
+}
+
+/// The journals of the program, as its rules describe them.
+struct Journals {
+    /// The rules that the files below are from.
+    rules: Option<Arc<Rules>>,
+    watch: Option<JournalWatch>,
+    /// The output until which the reader of the files knows of life at the terminal.
+    seen: Offset,
+    bell: Bell,
+}
+
+impl Journals {
+    /// Passes on what the journals say, and has them read while the program is in use.
+    fn follow(&mut self, look: &mut Look<'_>, leader: Option<u32>, clock: Clock) {
+        let Some(rules) = look.detector().map(|detector| detector.shared_rules()) else { return };
+        if self.rules.as_ref().is_none_or(|known| !Arc::ptr_eq(known, &rules)) {
+            self.watch = match leader.filter(|_| !rules.journals().is_empty()) {
+                Some(leader) => {
+                    let journals = rules.journals().to_vec();
+                    // Without them, the program is judged by its screen.
+                    JournalWatch::start(journals, leader, self.bell.clone(), clock).ok()
+                }
+                None => None,
+            };
+            self.rules = Some(rules);
+        }
+        let Some(watch) = self.watch.as_ref().filter(|_| leader.is_some()) else { return };
+        let reports = watch.take();
+        if !reports.is_empty() {
+            look.report(reports, clock.now());
+        }
+        let works = look.detector().is_some_and(|d| d.judgement().state == AgentState::Working);
+        if works || look.offset() != self.seen {
+            self.seen = look.offset();
+            watch.poke();
+        }
+    }
 }
 
 impl Turns {
-    pub(super) fn new(ring: usize, follow: Option<Follow>, on_state: Option<OnState>) -> Self {
+    pub(super) fn new(ring: usize, follow: Option<Follow>, on_state: Option<OnState>, bell: Bell) -> Self {
         Self {
             kept: VecDeque::new(),
             ring: ring.max(1),
@@ -102,7 +143,13 @@ impl Turns {
             broker: None,
             followed: Time::ZERO,
             follow,
+            journals: Journals { rules: None, watch: None, seen: Offset(0), bell },
         }
+    }
+
+    /// Whether the program's journals have said something that was not passed on.
+    fn has_reports(&self) -> bool {
+        self.journals.watch.as_ref().is_some_and(JournalWatch::has_news)
     }
 
     /// Keeps a turn, and tells the broker of it.
@@ -151,12 +198,18 @@ fn whole(session: &str, turn: &Turn, raw: bool) -> bus::Turn {
 /// Returns a judgement as data.
 pub(super) fn judged(judgement: &Judgement) -> bus::Judged {
     let row = |(row, text): &(u16, String)| bus::JudgedRow { row: *row, text: text.clone() };
+    let against = |other: &Contradiction| bus::Contradiction {
+        state: state_of(other.state),
+        evidence: other.evidence.name().to_owned(),
+        rule: other.rule.clone(),
+    };
     bus::Judged {
         state: state_of(judgement.state),
         evidence: judgement.evidence.name().to_owned(),
         rule: judgement.rule.clone(),
         rows: judgement.rows.iter().map(row).collect(),
         since_ns: judgement.since.wall.as_nanos(),
+        against: judgement.against.iter().map(against).collect(),
     }
 }
 
@@ -179,6 +232,7 @@ impl Hub {
         asked
             || self.session.access.look_at().is_some_and(|at| now >= at)
             || self.next_glance().is_some_and(|at| now >= at)
+            || self.session.turns.has_reports()
     }
 
     /// Returns when to look at output that has not been looked at.
@@ -249,6 +303,7 @@ impl LiveSession {
                 None => {}
             }
         }
+        self.turns.journals.follow(&mut look, leader, self.clock);
         look.take_notices()
     }
 

@@ -1,0 +1,315 @@
+//! Journals: files in which an agent itself writes down what it does. What they say ranks above
+//! what the screen shows, because the agent knows and the screen only tells.
+//!
+//! Which files these are and what their records mean is data of the rules; others find and read
+//! them, and tell the detector in [`Report`]s.
+
+use core::time::Duration;
+use std::sync::Arc;
+
+use tapdeck_term::Term;
+
+use super::detector::{Detector, Phase, Run};
+use super::{AgentState, Evidence, Judgement, OutputPoint, page};
+use crate::log::Offset;
+use crate::time::{Stamp, Time, WallTime};
+
+/// How long the screen may go on showing work after the journal said that there is none.
+const SCREEN_LAGS: Duration = Duration::from_millis(1500);
+/// How long a journal may speak of a question before the screen shows one.
+const QUESTION_LAGS: Duration = Duration::from_millis(1000);
+/// How long the journal's text of an answer is waited for after its end.
+const TEXT_LAGS: Duration = Duration::from_millis(450);
+/// After this long at a silent prompt, a journal that still speaks of work is not believed.
+const FORGOTTEN: Duration = Duration::from_secs(10);
+
+/// A kind of file that an agent writes, as its rules describe it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Journal {
+    /// Its name in explanations.
+    pub name: String,
+    /// Where it is: `*` stands for a part of a name, `{pid}` for a process at the terminal, `{id}`
+    /// for what the journal before it calls the conversation, `{NAME:other}` for a variable of the
+    /// program's environment.
+    pub path: String,
+    /// Whether it is one record a line, and grows; otherwise it is one record, rewritten.
+    pub lines: bool,
+    /// The field that names the conversation.
+    pub id: Option<String>,
+    /// The field of the first record that names the program's folder.
+    pub folder: Option<String>,
+    /// The field with the time of a record.
+    pub time: Option<String>,
+    /// What its records mean.
+    pub records: Vec<JournalRecord>,
+}
+
+/// What a record of a journal means, if it has these fields.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct JournalRecord {
+    /// Fields and their values; `*` is any value.
+    pub when: Vec<(String, String)>,
+    /// The state that it reports.
+    pub state: Option<AgentState>,
+    /// The field that says more about the state.
+    pub detail: Option<String>,
+    /// The fields with the text of a prompt.
+    pub asked: Vec<String>,
+    /// The fields with the text of an answer, or a part of one.
+    pub said: Vec<String>,
+    /// The answer is over.
+    pub ended: bool,
+    /// The answer was broken off.
+    pub interrupted: bool,
+}
+
+/// Something that a journal says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Report {
+    /// The journal, by its name in the rules.
+    pub source: Arc<str>,
+    /// Which file it was; other files may belong to other sessions.
+    pub file: u64,
+    /// Whether the file is known to be of this session's program.
+    pub sure: bool,
+    /// When it was written down.
+    pub at: WallTime,
+    /// What it says.
+    pub what: Reported,
+}
+
+/// What a journal says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Reported {
+    /// What the program is doing, with its own words for it.
+    State(AgentState, String),
+    /// A prompt, as the program took it.
+    Asked(String),
+    /// An answer, or a part of one.
+    Said(String),
+    /// The answer is over; `true` if it was broken off.
+    Ended(bool),
+}
+
+/// The newest word of the journals.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Word {
+    pub(super) state: AgentState,
+    detail: String,
+    source: Arc<str>,
+    /// When it was written, and when it was read.
+    at: WallTime,
+    seen: Stamp,
+}
+
+impl Word {
+    fn judgement(&self, rules: &str, now: Stamp) -> Judgement {
+        let detail = if self.detail.is_empty() { String::new() } else { format!(", {}", self.detail) };
+        Judgement {
+            rule: format!("{rules}: {}{detail}", self.source),
+            ..Judgement::new(self.state, Evidence::Journal, now)
+        }
+    }
+}
+
+/// What the journals have said in a session.
+#[derive(Debug, Default)]
+pub(super) struct Journals {
+    word: Option<Word>,
+    /// The file that is known to be of this session, of those that could be of others.
+    file: Option<u64>,
+    /// The last prompt that a journal has, and when it was written down.
+    asked: Option<(String, WallTime)>,
+    /// Prompts from before this are over.
+    closed: WallTime,
+}
+
+/// What the journals have said about a turn.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Told {
+    pub(super) asked: Option<String>,
+    said: Vec<String>,
+    bytes: usize,
+    pub(super) cut: bool,
+    pub(super) ended: bool,
+    pub(super) interrupted: bool,
+}
+
+impl Told {
+    /// The answer.
+    pub(super) fn answer(&self) -> String {
+        self.said.join("\n\n")
+    }
+}
+
+impl Detector {
+    /// Takes what a journal says.
+    pub fn report(&mut self, term: &Term, report: Report, now: Stamp) {
+        if self.ended || !self.is_own(&report) {
+            return;
+        }
+        let Report { source, at, what, .. } = report;
+        match what {
+            Reported::State(state, detail) => {
+                if self.journals.word.as_ref().is_none_or(|word| word.at <= at) {
+                    self.journals.word = Some(Word { state, detail, source, at, seen: now });
+                }
+            }
+            Reported::Asked(text) => self.take_asked(term, text, at, now),
+            Reported::Said(text) => {
+                let room = self.limits.content;
+                if let Phase::Running(run) = &mut self.phase
+                    && !text.trim().is_empty()
+                {
+                    let fits = run.told.bytes + text.len() <= room;
+                    run.told.cut |= !fits;
+                    if fits {
+                        run.told.bytes += text.len();
+                        run.told.said.push(text.trim_end().to_owned());
+                    }
+                }
+            }
+            Reported::Ended(interrupted) => {
+                if let Phase::Running(run) = &mut self.phase
+                    && run.told.asked.is_some()
+                {
+                    run.told.ended = true;
+                    run.told.interrupted |= interrupted;
+                    run.interrupted |= interrupted;
+                }
+            }
+        }
+        self.judge(term, now, false);
+    }
+
+    /// The last prompt that a journal has, and when it was written down.
+    pub fn journal_prompt(&self) -> Option<(&str, WallTime)> {
+        self.journals.asked.as_ref().map(|(text, at)| (text.as_str(), *at))
+    }
+
+    /// Whether a journal of this session has been found that has its prompts.
+    pub fn has_journal(&self) -> bool {
+        self.journals.asked.is_some()
+    }
+
+    /// Whether a report is of this session's program: a file that could be of another one counts
+    /// once it has the prompt that was submitted here.
+    fn is_own(&mut self, report: &Report) -> bool {
+        if report.sure || self.journals.file == Some(report.file) {
+            return true;
+        }
+        let (Reported::Asked(text), Phase::Running(run)) = (&report.what, &self.phase) else { return false };
+        let same = run.told.asked.is_none()
+            && report.at + SCREEN_LAGS >= run.entered.wall
+            && page::skeleton(text) == page::skeleton(&run.typed);
+        if same {
+            self.journals.file = Some(report.file);
+        }
+        same
+    }
+
+    fn take_asked(&mut self, term: &Term, text: String, at: WallTime, now: Stamp) {
+        if at <= self.journals.closed {
+            return;
+        }
+        self.journals.asked = Some((text.clone(), at));
+        if !matches!(self.phase, Phase::Running(_)) {
+            // It was submitted in a way that was not noticed, before the first prompt for instance.
+            let start = OutputPoint { byte: Offset(self.offset), at: now };
+            self.phase = Phase::Running(Box::new(Run::new(self.nowhere(term), start, text.clone())));
+        }
+        if let Phase::Running(run) = &mut self.phase {
+            run.worked = true;
+            match &mut run.told.asked {
+                // One more prompt that the program took while it was at work.
+                Some(asked) => {
+                    asked.push('\n');
+                    asked.push_str(&text);
+                }
+                none => *none = Some(text),
+            }
+            run.told.ended = false;
+        }
+        self.start();
+    }
+
+    /// Notes that everything that was asked until now is over.
+    pub(super) fn close_journal(&mut self, now: Stamp) {
+        self.journals.closed = now.wall;
+    }
+
+    /// Forgets what another program's journals said.
+    pub(super) fn forget_journals(&mut self) {
+        self.journals = Journals::default();
+    }
+
+    /// The word of the journals that holds now: one of rest from before the last prompt is old.
+    fn word(&self) -> Option<&Word> {
+        let word = self.journals.word.as_ref()?;
+        match &self.phase {
+            Phase::Running(run) if word.state == AgentState::Idle && word.at < run.entered.wall => None,
+            _ => Some(word),
+        }
+    }
+
+    /// Weighs the journals against the screen. `Ok(None)` where the journals have nothing to say;
+    /// an error where it is too early to say anything new.
+    pub(super) fn weigh(
+        &self,
+        screen: Option<&Judgement>,
+        now: Stamp,
+    ) -> Result<Option<Judgement>, TooEarly> {
+        let Some(word) = self.word() else { return Ok(None) };
+        let shown = screen.map(|judgement| judgement.state);
+        let own = word.judgement(&self.rules.name, now);
+        let lasts = now.mono.since(word.seen.mono);
+        let at_rest = screen.filter(|s| s.state == AgentState::Idle).is_some();
+        match (word.state, shown) {
+            // A question on the screen is one, whatever else the program does.
+            (_, Some(AgentState::Blocked)) => Ok(None),
+            (AgentState::Working, _) => {
+                let silent = now.mono.since(self.last.mono.max(word.seen.mono));
+                Ok((!at_rest || silent < FORGOTTEN).then_some(own))
+            }
+            (AgentState::Blocked, _) if lasts < QUESTION_LAGS => Err(TooEarly),
+            (AgentState::Idle, Some(AgentState::Working)) if lasts < SCREEN_LAGS => Ok(None),
+            (AgentState::Idle, _) if !self.has_text(lasts) => Err(TooEarly),
+            _ => Ok(Some(own)),
+        }
+    }
+
+    /// Whether the journal has the whole answer, or has had time to write it down.
+    fn has_text(&self, lasts: Duration) -> bool {
+        match &self.phase {
+            Phase::Running(run) if self.rules.has_transcript() => run.told.ended || lasts >= TEXT_LAGS,
+            _ => true,
+        }
+    }
+
+    /// Whether the journals say that what was submitted is over.
+    pub(super) fn is_over(&self, run: &Run, now: Stamp) -> bool {
+        let says_idle = self.word().filter(|word| word.state == AgentState::Idle);
+        says_idle.is_some_and(|word| {
+            run.told.ended || !self.rules.has_transcript() || now.mono.since(word.seen.mono) >= TEXT_LAGS
+        })
+    }
+
+    /// When a word of the journals may mean something else than now.
+    pub(super) fn journal_deadlines(&self) -> impl Iterator<Item = Time> {
+        let word = self.word();
+        let silent = word.filter(|w| w.state == AgentState::Working).map(|w| w.seen.mono.max(self.last.mono));
+        let lags = word.filter(|w| w.state != AgentState::Working).into_iter();
+        let lags = lags.flat_map(|w| [TEXT_LAGS, QUESTION_LAGS, SCREEN_LAGS].map(|lag| w.seen.mono + lag));
+        lags.chain(silent.map(|at| at + FORGOTTEN))
+    }
+
+    /// What the journals say now, for an explanation.
+    pub(super) fn journal_says(&self, now: Stamp) -> Option<Judgement> {
+        self.journals.word.as_ref().map(|word| word.judgement(&self.rules.name, now))
+    }
+}
+
+/// Nothing new can be said yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct TooEarly;

@@ -1,0 +1,231 @@
+//! Records of an agent's own journal: JSON, one record a file or a line. The rules say which fields
+//! mean what.
+
+use serde_json::Value;
+use tapdeck_core::WallTime;
+use tapdeck_core::turns::{Journal, JournalRecord, Reported};
+
+/// The longest text that is taken out of a record.
+const MAX_TEXT: usize = 4 << 20;
+
+/// A record of a journal.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Record(Value);
+
+impl Record {
+    /// Reads a record; `None` when it is no JSON, or not whole yet.
+    pub fn parse(bytes: &[u8]) -> Option<Self> {
+        serde_json::from_slice(bytes).ok().map(Self)
+    }
+
+    /// The text of a field.
+    pub fn text(&self, field: &str) -> Option<String> {
+        match *values(&self.0, field).first()? {
+            Value::String(text) => Some(text.clone()),
+            Value::Number(number) => Some(number.to_string()),
+            Value::Bool(is) => Some(is.to_string()),
+            _ => None,
+        }
+    }
+
+    /// When it was written down, if it says so: milliseconds since 1970, or a time as RFC 3339
+    /// writes it.
+    pub fn time(&self, journal: &Journal) -> Option<WallTime> {
+        match *values(&self.0, journal.time.as_deref()?).first()? {
+            Value::Number(millis) => millis.as_u64().map(WallTime::from_millis),
+            Value::String(text) => utc(text),
+            _ => None,
+        }
+    }
+
+    /// What it says, by the first rule that fits.
+    pub fn reports(&self, journal: &Journal) -> Vec<Reported> {
+        let fits = |rule: &&JournalRecord| rule.when.iter().all(|(field, value)| self.has(field, value));
+        let Some(rule) = journal.records.iter().find(fits) else { return Vec::new() };
+        let mut found = Vec::new();
+        if let Some(text) = self.texts(&rule.asked) {
+            found.push(Reported::Asked(text));
+        }
+        if let Some(text) = self.texts(&rule.said) {
+            found.push(Reported::Said(text));
+        }
+        if rule.ended {
+            found.push(Reported::Ended(rule.interrupted));
+        }
+        if let Some(state) = rule.state {
+            let detail = rule.detail.as_deref().and_then(|field| self.text(field)).unwrap_or_default();
+            found.push(Reported::State(state, detail.chars().take(200).collect()));
+        }
+        found
+    }
+
+    fn has(&self, field: &str, value: &str) -> bool {
+        if value == "*" {
+            !values(&self.0, field).is_empty()
+        } else {
+            self.text(field).as_deref() == Some(value)
+        }
+    }
+
+    /// The texts of these fields, one below the other.
+    fn texts(&self, fields: &[String]) -> Option<String> {
+        let all = fields.iter().flat_map(|field| values(&self.0, field)).filter_map(Value::as_str);
+        let mut text = String::new();
+        for part in all {
+            if text.len() + part.len() > MAX_TEXT {
+                break;
+            }
+            if !text.is_empty() {
+                text.push('\n');
+            }
+            text.push_str(part);
+        }
+        (!text.is_empty()).then_some(text)
+    }
+}
+
+/// The values that a path of names leads to; `*` is every element of a list.
+fn values<'v>(value: &'v Value, path: &str) -> Vec<&'v Value> {
+    let mut found = vec![value];
+    for name in path.split('.') {
+        found = found
+            .into_iter()
+            .flat_map(|value| match (name, value) {
+                ("*", Value::Array(all)) => all.iter().collect::<Vec<_>>(),
+                (name, Value::Object(map)) => map.get(name).into_iter().collect(),
+                _ => Vec::new(),
+            })
+            .collect();
+    }
+    found.retain(|value| !value.is_null());
+    found
+}
+
+/// Reads a time in UTC, such as `2026-11-18T15:17:46.779Z`.
+fn utc(text: &str) -> Option<WallTime> {
+    let (date, clock) = text.strip_suffix('Z')?.split_once('T')?;
+    let mut date = date.splitn(3, '-').map(|part| part.parse::<u64>().ok());
+    let (year, month, day) = (date.next()??, date.next()??, date.next()??);
+    let mut clock = clock.splitn(3, ':');
+    let hour: u64 = clock.next()?.parse().ok()?;
+    let minute: u64 = clock.next()?.parse().ok()?;
+    let seconds: f64 = clock.next()?.parse().ok()?;
+    let is_date = (1970..=9999).contains(&year) && (1..=12).contains(&month) && (1..=31).contains(&day);
+    if !is_date || hour > 23 || minute > 59 || !(0.0..61.0).contains(&seconds) {
+        return None;
+    }
+    // Days since 1970: years begin in March, so that the leap day is the last one.
+    let (y, m) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let days = y * 365 + y / 4 - y / 100 + y / 400 + (m * 153 + 2) / 5 + day - 1;
+    let seconds_of_day = (hour * 60 + minute) * 60;
+    let whole = days.checked_sub(719_468)? * 86_400 + seconds_of_day;
+    Some(WallTime::from_secs(whole) + std::time::Duration::from_secs_f64(seconds))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agents::Agents;
+
+    #[test]
+    fn times_are_those_of_the_calendar() {
+        for (text, millis) in [
+            ("1970-01-01T00:00:00Z", Some(0)),
+            ("2026-11-18T15:17:46.779Z", Some(1_795_015_066_779)),
+            ("2024-02-29T23:59:59.5Z", Some(1_709_251_199_500)),
+            ("2000-03-01T00:00:00Z", Some(951_868_800_000)),
+            ("2026-11-18 15:17:46", None),
+            ("2026-13-18T15:17:46Z", None),
+            ("1969-12-31T23:59:59Z", None),
+            ("TZ", None),
+        ] {
+            assert_eq!(utc(text).map(WallTime::as_millis), millis, "{text}");
+        }
+    }
+
+    #[test]
+    fn records_say_what_the_rules_of_the_agents_know() {
+        let agents = Agents::new(&[]).expect("read");
+        let rules = |name: &str| agents.rules(name).expect("sound").expect("there");
+        let said = |agent: &str, journal: usize, record: &str| {
+            let rules = rules(agent);
+            let record = Record::parse(record.as_bytes()).expect("JSON");
+            format!("{:?}", record.reports(&rules.journals()[journal]))
+        };
+        let cases = [
+            ("claude", 0, r#"{"status":"busy"}"#, r#"[State(Working, "")]"#),
+            (
+                "claude",
+                0,
+                r#"{"status":"waiting","waitingFor":"permission prompt"}"#,
+                r#"[State(Blocked, "permission prompt")]"#,
+            ),
+            ("claude", 0, r#"{"status":"idle"}"#, r#"[State(Idle, "")]"#),
+            ("claude", 0, r#"{"status":"new"}"#, "[]"),
+            (
+                "claude",
+                1,
+                r#"{"type":"user","origin":{"kind":"human"},"message":{"content":"hello"}}"#,
+                r#"[Asked("hello")]"#,
+            ),
+            (
+                "claude",
+                1,
+                r#"{"type":"user","message":{"content":[{"type":"tool_result","content":"x"}]}}"#,
+                "[]",
+            ),
+            (
+                "claude",
+                1,
+                r#"{"type":"assistant","isSidechain":false,"message":{"content":[{"type":"text","text":"a"},{"type":"tool_use"},{"type":"text","text":"b"}]}}"#,
+                r#"[Said("a\nb")]"#,
+            ),
+            (
+                "claude",
+                1,
+                r#"{"type":"assistant","isSidechain":true,"message":{"content":[{"type":"text","text":"a"}]}}"#,
+                "[]",
+            ),
+            (
+                "claude",
+                1,
+                r#"{"type":"user","interruptedMessageId":"m","message":{"content":[{"type":"text","text":"[Request interrupted by user]"}]}}"#,
+                "[Ended(true)]",
+            ),
+            ("claude", 1, r#"{"type":"system","subtype":"turn_duration"}"#, "[Ended(false)]"),
+            (
+                "codex",
+                0,
+                r#"{"type":"event_msg","payload":{"type":"task_started"}}"#,
+                r#"[State(Working, "")]"#,
+            ),
+            (
+                "codex",
+                0,
+                r#"{"type":"event_msg","payload":{"type":"item_completed","item":{"type":"UserMessage","content":[{"type":"text","text":"hi"}]}}}"#,
+                r#"[Asked("hi")]"#,
+            ),
+            (
+                "codex",
+                0,
+                r#"{"type":"event_msg","payload":{"type":"item_completed","item":{"type":"AgentMessage","content":[{"type":"Text","text":"ho"}]}}}"#,
+                r#"[Said("ho")]"#,
+            ),
+            (
+                "codex",
+                0,
+                r#"{"type":"event_msg","payload":{"type":"task_complete"}}"#,
+                r#"[Ended(false), State(Idle, "")]"#,
+            ),
+            (
+                "codex",
+                0,
+                r#"{"type":"event_msg","payload":{"type":"turn_aborted"}}"#,
+                r#"[Ended(true), State(Idle, "")]"#,
+            ),
+        ];
+        for (agent, journal, record, wanted) in cases {
+            assert_eq!(said(agent, journal, record), wanted, "{record}");
+        }
+    }
+}
