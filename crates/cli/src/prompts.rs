@@ -10,6 +10,9 @@ use crate::failure::{Failure, Result};
 /// The longest prompt, in bytes.
 pub(crate) const MAX_PROMPT: u64 = MAX_PASTE as u64;
 
+/// How long a prompt may wait its turn.
+const QUEUE: Duration = Duration::from_secs(3_600);
+
 /// How a prompt is delivered.
 #[derive(Clone, Copy)]
 pub(crate) struct Delivery {
@@ -17,6 +20,10 @@ pub(crate) struct Delivery {
     pub(crate) enter: bool,
     /// Whether control characters and line ends are sent as they are.
     pub(crate) raw: bool,
+    /// Whether what stands in the input field is deleted first.
+    pub(crate) clear: bool,
+    /// Whether it waits its turn however long that takes.
+    pub(crate) queue: bool,
     /// Timeout of each step.
     pub(crate) step_limit: Duration,
 }
@@ -28,10 +35,11 @@ impl Delivery {
             return Err(Failure::usage(format!("the text is longer than {} MiB", MAX_PROMPT >> 20)));
         }
         let wait_ms = u64::try_from(self.step_limit.as_millis()).unwrap_or(u64::MAX);
-        let text = text.to_owned();
-        let request = Paste { text, enter: self.enter, raw: self.raw, wait_ms: Some(wait_ms) };
-        // There are four steps at most.
-        let limit = self.step_limit.saturating_mul(4).saturating_add(Duration::from_secs(10));
+        let Self { enter, raw, clear, queue, .. } = self;
+        let request = Paste { enter, raw, clear, queue, wait_ms: Some(wait_ms), ..Paste::new(text) };
+        // There are six steps at most.
+        let limit = self.step_limit.saturating_mul(6).saturating_add(Duration::from_secs(10));
+        let limit = if queue { limit + QUEUE } else { limit };
         Ok(bus.request(&request, limit)?)
     }
 }

@@ -24,8 +24,9 @@ the text on standard input and no arguments.
 
 Waits until the program is ready, pastes the text, waits until its end is on the screen, presses
 Enter once and checks that the program accepted it. Prints submitted, stalled or blocked, and the
-reason. The exit code is 0 only for submitted. Control characters are removed. Text of several lines
-needs a program in bracketed paste mode; in others, each line end would submit.
+reason. The exit code is 0 only for submitted. A text that was not accepted is deleted again.
+Several prompts at the same time are delivered in order. Control characters are removed. Text of
+several lines needs a program in bracketed paste mode; in others, each line end would submit.
 
 Examples:
   tapdeck paste claude 'fix the failing test'
@@ -49,6 +50,12 @@ pub(crate) struct PasteArgs {
     /// Send the text unchanged, including control characters and line ends
     #[arg(long)]
     raw: bool,
+    /// Delete what stands in the input field first
+    #[arg(long)]
+    clear: bool,
+    /// Wait your turn, up to an hour: behind other prompts, and while the program is at work
+    #[arg(long)]
+    queue: bool,
     /// Timeout of each step
     #[arg(long, value_name = "TIME", default_value = "15s", value_parser = parse::duration)]
     timeout: Duration,
@@ -77,7 +84,13 @@ pub(crate) fn run(args: &PasteArgs) -> Result {
     if args.sender.takeover {
         ask(&mut bus, &Take)?;
     }
-    let delivery = Delivery { enter: !args.no_enter, raw: args.raw, step_limit: args.timeout };
+    let delivery = Delivery {
+        enter: !args.no_enter,
+        raw: args.raw,
+        clear: args.clear,
+        queue: args.queue,
+        step_limit: args.timeout,
+    };
     let outcome = delivery.paste(&mut bus, &text)?;
     let what = outcome.outcome.name();
     if args.json {

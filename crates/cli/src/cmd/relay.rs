@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use clap::Args;
 use serde_json::json;
-use tapdeck_proto::bus::{Role, WhichTurn};
+use tapdeck_proto::bus::{Role, Take, WhichTurn};
 
 use crate::ending::{Ending, print, print_json, say};
 use crate::failure::{Failure, Result};
 use crate::human;
 use crate::parse;
 use crate::prompts::{Delivery, is_delivered};
+use crate::sender::SenderArgs;
 use crate::sessions::{ask, connect, find, split_turn_id};
 
 /// Submit one session's last answer as a prompt to another session.
@@ -34,6 +35,11 @@ pub(crate) struct RelayArgs {
     /// Paste without pressing Enter
     #[arg(long)]
     no_enter: bool,
+    /// Relay an answer even if only a part of it is known
+    #[arg(long)]
+    allow_truncated: bool,
+    #[command(flatten)]
+    sender: SenderArgs,
     /// Timeout of each step
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = parse::duration)]
     timeout: Duration,
@@ -55,15 +61,23 @@ pub(crate) fn run(args: &RelayArgs) -> Result {
     if answer.is_empty() {
         return Err(Failure::check("that turn has no text"));
     }
+    if turn.truncated && !args.allow_truncated {
+        let why = "only a part of that answer is known; --allow-truncated relays it all the same";
+        return Err(Failure::check(why));
+    }
     let text = match &args.before {
         Some(before) => format!("{before}\n{answer}"),
         None => answer,
     };
-    let mut bus = connect(&to, "relay", Role::Human)?;
-    let delivery = Delivery { enter: !args.no_enter, raw: false, step_limit: args.timeout };
+    let mut bus = connect(&to, "relay", if args.sender.bot { Role::Bot } else { Role::Human })?;
+    if args.sender.takeover {
+        ask(&mut bus, &Take)?;
+    }
+    let delivery =
+        Delivery { enter: !args.no_enter, raw: false, clear: false, queue: false, step_limit: args.timeout };
     let outcome = delivery.paste(&mut bus, &text)?;
     if turn.truncated {
-        say("only the end of that answer was in sight, and no more of it was passed on");
+        say("only a part of that answer is known, and no more of it was passed on");
     }
     let delivered = is_delivered(&outcome);
     let id = &turn.turn_id;

@@ -4,7 +4,7 @@ use core::time::Duration;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use tapdeck_term::{Attrs, Mark, Progress, Signal, Style, Term};
+use tapdeck_term::{Mark, Progress, Signal, Term};
 
 use super::ahead::Lap;
 use super::input::{Typed, Typing};
@@ -309,10 +309,10 @@ impl Detector {
     /// What was typed, has not been submitted and stands in front of the cursor.
     pub fn draft(&self, term: &Term) -> Option<String> {
         if self.rules.by_state
-            && self.typing.is_begun()
-            && let Some(text) = self.field(term)
+            && let Some(field) = self.input_field(term)
         {
-            return Some(text);
+            let is_typed = self.typing.is_begun() || field.is_plain || field.placeholders > 0;
+            return (!field.is_empty() && is_typed).then_some(field.text);
         }
         let (row, col) = (page::absolute(term, term.cursor().row), term.cursor().col);
         if let Phase::Ready(at) = &self.phase
@@ -335,23 +335,6 @@ impl Detector {
         let typed = page::squeezed(&line);
         let stands = page::squeezed(&page::before_cursor(term).0).ends_with(page::ending(&typed));
         (stands && !typed.is_empty()).then(|| line.trim().to_owned())
-    }
-
-    /// What stands in the first row of the program's input field; hints are drawn faintly or in a
-    /// colour, and are nothing.
-    pub(super) fn field(&self, term: &Term) -> Option<String> {
-        let frame = self.rules.frame.as_ref()?;
-        let line = term.row(self.rules.input_row(term))?;
-        let row = line.text();
-        let text = frame.is_match(&row).then(|| frame.replace(&row, "").trim().to_owned())?;
-        let plain = |style: Style| {
-            let marked = style.attrs.contains(Attrs::FAINT) || style.attrs.contains(Attrs::INVERSE);
-            !marked && style.fg == Style::default().fg
-        };
-        let own: String =
-            line.runs().into_iter().filter(|run| plain(run.style)).map(|run| run.text).collect();
-        let own = page::squeezed(&frame.replace(&own, ""));
-        (!own.is_empty()).then_some(text)
     }
 
     /// Whether a line was submitted to a program that reads one at a time: what reads next may be

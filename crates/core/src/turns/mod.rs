@@ -14,6 +14,7 @@
 mod ahead;
 mod answer;
 mod detector;
+mod field;
 mod input;
 mod journal;
 mod judge;
@@ -32,6 +33,7 @@ use crate::log::Offset;
 use crate::time::Stamp;
 
 pub use detector::{Detector, Limits};
+pub use field::Field;
 pub use journal::{Journal, JournalRecord, Report, Reported};
 pub use page::{ending, skeleton, squeezed};
 pub(crate) use rules::Prompt;
@@ -178,7 +180,9 @@ impl Judgement {
 
     /// Adds another judgement if it says otherwise.
     pub(crate) fn compare(&mut self, other: Option<Judgement>) {
-        if let Some(other) = other.filter(|other| other.state != self.state) {
+        // A program that asks something in the middle of its work is at work, too.
+        let is_usual = self.state == AgentState::Blocked;
+        if let Some(other) = other.filter(|other| other.state != self.state && !is_usual) {
             let Judgement { state, evidence, rule, .. } = other;
             self.against.push(Contradiction { state, evidence, rule });
         }

@@ -60,7 +60,8 @@ pub struct RuleText {
     pub answer_within: Option<Duration>,
     /// After so much quiet a turn is over, prompt or not.
     pub quiet: Option<Duration>,
-    /// The row of the program's own prompt: the answer stands above it.
+    /// The first row of the program's input field: the answer stands above it. What its first group
+    /// matches is part of the text there.
     pub frame: Option<String>,
     /// Rows right above that one which belong to it.
     pub border: Option<String>,
@@ -276,6 +277,11 @@ impl Rules {
     /// Whether one of the journals has the text of answers.
     pub(super) fn has_transcript(&self) -> bool {
         self.journals.iter().flat_map(|j| &j.records).any(|r| !r.said.is_empty())
+    }
+
+    /// Whether the program has an input field that these rules know.
+    pub fn has_field(&self) -> bool {
+        self.by_state && self.frame.is_some()
     }
 
     /// The keys that empty the program's input field, by their names.

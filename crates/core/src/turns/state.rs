@@ -16,9 +16,6 @@ use crate::time::Stamp;
 /// How much of a question is looked for, and how many rows above the program's frame it is looked
 /// for in.
 const ECHO: usize = 16;
-/// How much of its end is looked for in the program's input field; what is shorter must be all that
-/// stands there.
-const TAIL: usize = 12;
 const ECHO_ROWS: u64 = 500;
 
 impl Detector {
@@ -194,7 +191,7 @@ impl Detector {
     /// Whether text stands between the question and the program's input field, which is empty. A
     /// short answer may come and go between two looks, without a sign of work.
     fn is_answered(&self, term: &Term, run: &Run) -> bool {
-        if self.rules.echo.is_none() || self.field(term).is_some() || self.stands(term, run) {
+        if self.rules.echo.is_none() || self.input_field(term).is_none_or(|field| !field.is_empty()) {
             return false;
         }
         let shown = self.shown_answer(term, run);
@@ -207,20 +204,7 @@ impl Detector {
     }
 
     fn stands(&self, term: &Term, run: &Run) -> bool {
-        let Some(frame) = &self.rules.frame else { return false };
-        let asked = skeleton(&run.typed);
-        let mut rows = term.screen().skip(usize::from(self.rules.input_row(term))).map(|line| line.text());
-        let Some(first) = rows.next().filter(|row| frame.is_match(row) && !asked.is_empty()) else {
-            return false;
-        };
-        let beginning = skeleton(&frame.replace(&first, ""));
-        let length = asked.chars().count();
-        if length < TAIL {
-            return beginning == asked;
-        }
-        let tail: String = asked.chars().skip(length - TAIL).collect();
-        let field = rows.fold(beginning, |field, row| field + &skeleton(&row));
-        field.contains(&tail) || self.rules.placeholders(&first) > 0
+        self.has_in_field(term, &run.typed)
     }
 
     /// Whether the question stands above the program's own frame.

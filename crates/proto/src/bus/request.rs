@@ -734,9 +734,24 @@ pub struct Paste {
     #[serde(skip_serializing_if = "is_false")]
     #[cfg_attr(feature = "schema", schemars(default))]
     pub raw: bool,
+    /// Whether what stands in the program's input field is deleted first.
+    #[serde(skip_serializing_if = "is_false")]
+    #[cfg_attr(feature = "schema", schemars(default))]
+    pub clear: bool,
+    /// Whether it waits its turn for as long as that takes, an hour at most.
+    #[serde(skip_serializing_if = "is_false")]
+    #[cfg_attr(feature = "schema", schemars(default))]
+    pub queue: bool,
     /// How long each step may take.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wait_ms: Option<u64>,
+}
+
+impl Paste {
+    /// Submits a text as a prompt.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self { text: text.into(), enter: true, raw: false, clear: false, queue: false, wait_ms: None }
+    }
 }
 
 #[derive(Deserialize)]
@@ -747,6 +762,10 @@ struct AnyPaste {
     enter: bool,
     #[serde(default, deserialize_with = "fields::or_default")]
     raw: bool,
+    #[serde(default, deserialize_with = "fields::or_default")]
+    clear: bool,
+    #[serde(default, deserialize_with = "fields::or_default")]
+    queue: bool,
     #[serde(default)]
     wait_ms: Option<u64>,
 }
@@ -755,9 +774,10 @@ impl TryFrom<AnyPaste> for Paste {
     type Error = &'static str;
 
     fn try_from(any: AnyPaste) -> Result<Self, Self::Error> {
-        let text = any.text.filter(|text| text.len() <= MAX_PASTE);
+        let text = any.text.clone().filter(|text| text.len() <= MAX_PASTE);
         let text = text.ok_or("PASTE takes {\"text\": …} of at most 8 MiB")?;
-        Ok(Self { text, enter: any.enter, raw: any.raw, wait_ms: any.wait_ms })
+        let AnyPaste { enter, raw, clear, queue, wait_ms, .. } = any;
+        Ok(Self { text, enter, raw, clear, queue, wait_ms })
     }
 }
 

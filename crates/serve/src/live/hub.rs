@@ -99,6 +99,7 @@ impl Hub {
             prompt: String::new(),
             passed: Offset(0),
             full: None,
+            pastes: 0,
         };
         Self {
             session,
@@ -416,8 +417,13 @@ impl Hub {
 
     /// Takes all deliveries a step further.
     fn drive_pastes(&mut self, now: Time) {
+        let ticket = |client: &Client| match &client.kind {
+            Kind::Bus(bus) => bus.paste.as_ref().map(|pending| pending.work.ticket()),
+            _ => None,
+        };
+        let Some(first) = self.clients.values().filter_map(ticket).min() else { return };
         for client in self.clients.values_mut() {
-            self.session.drive_paste(client, now);
+            self.session.drive_paste(client, first, now);
         }
     }
 

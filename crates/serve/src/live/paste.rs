@@ -1,16 +1,19 @@
 //! `PASTE`: sends a prompt and confirms that it was delivered, or reports that it was not.
 //!
-//! The text goes in brackets if the program asked for them. Then the screen is watched until the
-//! end of the text is drawn and stands still, because many programs swallow an Enter that comes
-//! earlier. Enter is sent once, as the keyboard protocol in force wants it, and never again.
-//! Delivery is seen from the turn that it began, from the program's state, or from the text having
-//! left the prompt.
+//! The text goes in brackets if the program asked for them. Then the program's input field is
+//! watched until the end of the text is drawn there and stands still, because many programs swallow
+//! an Enter that comes earlier. Enter is sent once, as the keyboard protocol in force wants it, and
+//! never again. Delivery is seen from the program's journal, from the turn that it began, or from
+//! the program's state, and never while the text still stands in the field. A text that was not
+//! taken is deleted again, so that it does not stand in the way of the next one.
+//!
+//! Several pastes are served in the order in which they came.
 
 use std::time::Duration;
 
 use bytes::Bytes;
-use tapdeck_core::turns::{AgentState, Evidence, before_cursor, ending, squeezed};
-use tapdeck_core::{Offset, PartyId, Refused, Time};
+use tapdeck_core::turns::{AgentState, Evidence, Field, before_cursor, ending, skeleton, squeezed};
+use tapdeck_core::{Offset, PartyId, Refused, Time, WallTime};
 use tapdeck_host::Picture;
 use tapdeck_proto::bus::{self, Denied, Outcome, Pasted, Reply};
 use tapdeck_term::keys::{self, Key, KeyPress, Mods};
@@ -32,12 +35,19 @@ const LONG_LINE: usize = 1000;
 const LIMIT: Duration = Duration::from_secs(15);
 /// The longest time that a client can ask for.
 const MAX_LIMIT: Duration = Duration::from_secs(3_600);
+/// How long the keys that empty the input field may take, and how often they are pressed.
+const CLEARED: Duration = Duration::from_millis(400);
+const CLEARINGS: u32 = 4;
+/// How long a text that has left the input field may take to show up anywhere else.
+const ELSEWHERE: Duration = Duration::from_millis(1500);
 
 /// What is being waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
     /// The program to be ready.
     Ready,
+    /// The input field to be emptied before the text is sent, or after it was not taken.
+    Cleared { pressed: u32 },
     /// The text to be taken by the gate.
     Offering,
     /// The text to be drawn.
@@ -54,19 +64,30 @@ pub(crate) struct Paste {
     /// What is left to be sent, spelt as the modes in force wanted it when it began.
     bytes: Bytes,
     enter: bool,
+    clear: bool,
+    queue: bool,
+    /// Its place in the order of all pastes.
+    ticket: u64,
+    /// Why it was not taken, once that is known.
+    failed: Option<String>,
     step: Step,
     since: Time,
     limit: Duration,
+    /// The text without what programs draw in other ways.
+    skeleton: String,
     tail: String,
     /// The last of several lines. Line editors show little more of a text taller than the screen.
     last_line: String,
-    /// How often the tail, and placeholders, stood there before anything was sent.
-    shown_before: (usize, usize),
+    /// How often the tail stood on the screen before anything was sent, and what was in the input
+    /// field.
+    shown_before: usize,
+    field_before: Option<Field>,
     ended_before: bool,
     stands_since: Option<Time>,
-    /// Submissions that were over, and output, when Enter was sent.
+    /// Submissions that were over, output and the time when Enter was sent.
     answered: u32,
     output: Offset,
+    entered: WallTime,
 }
 
 impl Paste {
@@ -75,14 +96,14 @@ impl Paste {
     }
 }
 
-/// Returns the text in the program's input field, as far as it is known, and how many texts the
-/// field shows only as a placeholder.
-fn field_of(picture: &Picture) -> (String, usize) {
-    let rules = picture.detector().map(|d| d.rules());
-    let first = rules.map_or(0, |r| r.input_row(picture.term()));
-    let rows: Vec<String> = picture.term().screen().skip(usize::from(first)).map(|l| l.text()).collect();
-    let placeholders = rows.iter().map(|row| rules.map_or(0, |r| r.placeholders(row))).sum();
-    (rows.iter().map(|row| squeezed(row)).collect(), placeholders)
+/// Returns the text of the whole screen.
+fn page_of(picture: &Picture) -> String {
+    picture.term().screen().map(|line| squeezed(&line.text())).collect()
+}
+
+/// Returns what stands in the program's input field, where that is known.
+fn field_of(picture: &Picture) -> Option<Field> {
+    picture.detector().and_then(|detector| detector.input_field(picture.term()))
 }
 
 /// How far a step has come.
@@ -120,17 +141,23 @@ impl LiveSession {
             return Err(Denied::because("an observer cannot drive"));
         }
         if let Some(bus) = client.bus() {
-            bus.paste = Some(Pending { id, work: Box::new(Paste::new(asked, now)) });
+            self.pastes += 1;
+            bus.paste = Some(Pending { id, work: Box::new(Paste::new(asked, self.pastes, now)) });
         }
-        self.drive_paste(client, now);
+        // It begins with the next turn of the doors, in the order of all pastes.
         Ok(Answer::Later)
     }
 
     /// Takes a client's delivery further, and answers when it is over.
-    pub(super) fn drive_paste(&mut self, client: &mut Client, now: Time) {
+    /// `first` is the ticket of the one that came first.
+    pub(super) fn drive_paste(&mut self, client: &mut Client, first: u64, now: Time) {
         let Some(mut pending) = client.bus().and_then(|bus| bus.paste.take()) else { return };
         let party = client.party;
-        match pending.work.advance(self, party, now) {
+        let reply = match pending.work.ticket == first {
+            true => pending.work.advance(self, party, now),
+            false => pending.work.wait_in_line(self, now),
+        };
+        match reply {
             Some(reply) => client.conn.reply(pending.id.as_deref(), &reply),
             None => {
                 if let Some(bus) = client.bus() {
@@ -142,34 +169,62 @@ impl LiveSession {
 }
 
 impl Paste {
-    fn new(asked: &bus::Paste, now: Time) -> Self {
+    fn new(asked: &bus::Paste, ticket: u64, now: Time) -> Self {
         let text = asked.text.trim_end_matches(['\n', '\r']);
         let is_kept = |c: &char| asked.raw || !c.is_control() || matches!(c, '\n' | '\r' | '\t');
         let text: String = text.chars().filter(is_kept).collect();
         let tail = ending(&squeezed(&text)).to_owned();
+        let skeleton = skeleton(&text);
         let last_line = text.rsplit_once(['\n', '\r']).map_or_else(String::new, |(_, last)| squeezed(last));
         Self {
             text,
             raw: asked.raw,
             bytes: Bytes::new(),
             enter: asked.enter,
+            clear: asked.clear,
+            queue: asked.queue,
+            ticket,
+            failed: None,
             step: Step::Ready,
             since: now,
             limit: asked.wait_ms.map_or(LIMIT, Duration::from_millis).min(MAX_LIMIT),
+            skeleton,
             tail,
             last_line,
-            shown_before: (0, 0),
+            shown_before: 0,
+            field_before: None,
             ended_before: false,
             stands_since: None,
             answered: 0,
             output: Offset(0),
+            entered: WallTime::ZERO,
         }
+    }
+
+    /// Returns its place in the order of all pastes.
+    pub(super) fn ticket(&self) -> u64 {
+        self.ticket
+    }
+
+    /// Waits while another paste is delivered.
+    fn wait_in_line(&mut self, session: &mut LiveSession, now: Time) -> Option<Reply> {
+        if self.is_late(now) || session.exit.is_some() {
+            let why = "another prompt was being delivered all the time, and nothing was sent";
+            return Some(pasted(Outcome::Stalled, why.to_owned(), &session.access.look()).into());
+        }
+        None
+    }
+
+    /// Whether the step has had its time. One that waits its turn has an hour for that.
+    fn is_late(&self, now: Time) -> bool {
+        let limit = if self.queue && self.step == Step::Ready { MAX_LIMIT } else { self.limit };
+        now >= self.since + limit
     }
 
     /// Takes the delivery as far as it goes now. Returns the reply once it is over.
     fn advance(&mut self, session: &mut LiveSession, party: Option<PartyId>, now: Time) -> Option<Reply> {
         loop {
-            let late = now >= self.since + self.limit;
+            let late = self.is_late(now);
             let progress = match self.step {
                 _ if session.exit.is_some() => {
                     let taken = self.step == Step::Taken;
@@ -177,14 +232,15 @@ impl Paste {
                     over(outcome, "the program has ended")
                 }
                 Step::Ready => self.await_prompt(session, late),
+                Step::Cleared { pressed } => self.await_clearing(session, party, pressed, now),
                 Step::Offering => {
                     let offered = self.offer(session, party);
                     self.offered(session, offered)
                 }
                 Step::Drawn => self.await_drawing(session, party, now),
-                Step::Taken => self.await_taking(&session.access.look()),
+                Step::Taken => self.await_taking(&session.access.look(), now),
             };
-            let (outcome, why) = match progress {
+            let (outcome, why) = match self.unless_left_behind(progress, session, late) {
                 Progress::Next(step) => {
                     (self.step, self.since) = (step, now);
                     continue;
@@ -195,6 +251,60 @@ impl Paste {
                 Progress::Denied(why) => return Some(Denied::because(why).into()),
             };
             return Some(pasted(outcome, why, &session.access.look()).into());
+        }
+    }
+
+    /// Turns the failure of a text that stands in the input field into its deletion there.
+    fn unless_left_behind(&mut self, progress: Progress, session: &mut LiveSession, late: bool) -> Progress {
+        let why = match &progress {
+            Progress::Wait(why) if late && matches!(self.step, Step::Drawn | Step::Taken) => *why,
+            _ => return progress,
+        };
+        let look = session.access.look();
+        let stands = field_of(&look).is_some_and(|field| !field.is_empty());
+        let keys = look.detector().is_some_and(|d| !d.rules().clear().is_empty());
+        if !stands || !keys || look.detector().is_some_and(|d| d.judgement().state == AgentState::Blocked) {
+            return progress;
+        }
+        self.failed = Some(why.to_owned());
+        Progress::Next(Step::Cleared { pressed: 0 })
+    }
+
+    /// Presses the keys that empty the input field until it is empty. Never at an empty one: there
+    /// some of these keys end the program.
+    fn await_clearing(
+        &mut self,
+        session: &mut LiveSession,
+        party: Option<PartyId>,
+        pressed: u32,
+        now: Time,
+    ) -> Progress {
+        let look = session.access.look();
+        let stands = field_of(&look).is_some_and(|field| !field.is_empty());
+        if !stands {
+            drop(look);
+            return match self.failed.take() {
+                Some(why) => over(Outcome::Stalled, format!("{why}; the text was deleted again")),
+                None => self.spell_for(session),
+            };
+        }
+        if pressed > 0 && now < self.since + CLEARED {
+            return Progress::Wait("");
+        }
+        if pressed == CLEARINGS {
+            return match self.failed.take() {
+                Some(why) => over(Outcome::Stalled, format!("{why}; the text still stands there")),
+                None => over(Outcome::Blocked, "the input field could not be emptied; nothing was sent"),
+            };
+        }
+        let modes = look.term().modes();
+        let names = look.detector().map(|d| d.rules().clear().to_vec()).unwrap_or_default();
+        drop(look);
+        let keys = names.iter().filter_map(|name| name.parse::<KeyPress>().ok());
+        self.bytes = keys.flat_map(|key| keys::encode(key, &modes)).collect::<Vec<u8>>().into();
+        match self.offer(session, party) {
+            Ok(_) => Progress::Next(Step::Cleared { pressed: pressed + 1 }),
+            Err(why) => Progress::Denied(why),
         }
     }
 
@@ -236,15 +346,42 @@ impl Paste {
 
     /// Spells the text for a program that is ready, unless something is in its way.
     fn begin(&mut self, session: &mut LiveSession) -> Progress {
-        let look = session.access.look();
-        let detector = look.detector();
-        // A draft would be submitted along with the text.
-        if let Some(draft) = detector.and_then(|d| d.draft(look.term())) {
-            let brief: String = draft.chars().take(60).collect();
-            let why = format!("{brief:?} was typed there and not submitted; nothing was sent");
+        if let Some(why) = self.refusal(&session.access.look()) {
             return over(Outcome::Blocked, why);
         }
+        let look = session.access.look();
+        // A draft would be submitted along with the text.
+        if let Some(draft) = look.detector().and_then(|d| d.draft(look.term())) {
+            let can_clear = look.detector().is_some_and(|d| !d.rules().clear().is_empty());
+            if self.clear && can_clear {
+                return Progress::Next(Step::Cleared { pressed: 0 });
+            }
+            let brief: String = draft.chars().take(60).collect();
+            let why = match (self.clear, can_clear) {
+                (true, false) => "and the keys that delete it are not known",
+                _ => "and not submitted",
+            };
+            return over(Outcome::Blocked, format!("{brief:?} was typed there {why}; nothing was sent"));
+        }
         drop(look);
+        self.spell_for(session)
+    }
+
+    /// Returns why no program, or not this one, would take the text for a prompt.
+    fn refusal(&self, look: &Picture) -> Option<String> {
+        if !self.enter || self.raw {
+            return None;
+        }
+        let by_state = look.detector().is_some_and(|d| d.rules().has_field());
+        if by_state && self.text.trim().is_empty() {
+            return Some("the text is empty; nothing was sent".to_owned());
+        }
+        let refusal = look.detector()?.rules().refusal(&self.text)?;
+        Some(format!("{refusal}; nothing was sent"))
+    }
+
+    /// Spells the text as the modes in force want it.
+    fn spell_for(&mut self, session: &mut LiveSession) -> Progress {
         if let Some(why) = self.too_long_a_line(session) {
             return over(Outcome::Blocked, why);
         }
@@ -302,6 +439,7 @@ impl Paste {
         let modes = look.term().modes();
         (self.answered, self.output) = (look.detector().map_or(0, |d| d.answered()), look.offset());
         drop(look);
+        self.entered = session.clock.now().wall;
         self.bytes = keys::encode(KeyPress::new(Key::Enter, Mods::NONE), &modes).into();
         match self.offer(session, party) {
             Ok(true) => Progress::Next(Step::Taken),
@@ -311,8 +449,8 @@ impl Paste {
     }
 
     /// Waits until something shows that Enter was taken.
-    fn await_taking(&self, look: &Picture) -> Progress {
-        match taken(look, self) {
+    fn await_taking(&self, look: &Picture, now: Time) -> Progress {
+        match taken(look, self, now) {
             Some(why) => over(Outcome::Submitted, why),
             None => Progress::Wait("Enter was sent once, and nothing shows that it was taken"),
         }
@@ -320,12 +458,11 @@ impl Paste {
 
     /// Returns whether the end of the text is on the screen and stands still.
     fn is_drawn(&mut self, look: &Picture, now: Time) -> bool {
-        let (field, placeholders) = field_of(look);
-        let (tails_before, placeholders_before) = self.shown_before;
-        let shown = self.tail.is_empty()
-            || count(&field, &self.tail) > tails_before
-            || placeholders > placeholders_before
-            || (!self.ended_before && ends_in_last_line(look, self));
+        let shown = match (&self.field_before, field_of(look)) {
+            (Some(before), Some(field)) => self.is_in(&field, before),
+            _ => self.tail.is_empty() || count(&page_of(look), &self.tail) > self.shown_before,
+        };
+        let shown = shown || (!self.ended_before && ends_in_last_line(look, self));
         if !shown {
             self.stands_since = None;
             return false;
@@ -333,6 +470,19 @@ impl Paste {
         // A spinner elsewhere must not hold it up: the page may change as long as the text stays.
         let since = *self.stands_since.get_or_insert(now);
         now >= since + SETTLED
+    }
+
+    /// Returns whether the end of the text stands in the input field, and did not before.
+    fn is_in(&self, field: &Field, before: &Field) -> bool {
+        let shown = skeleton(&field.text);
+        if field.placeholders > before.placeholders {
+            return true;
+        }
+        match self.skeleton.is_empty() {
+            // Nothing of it may be seen at all.
+            true => true,
+            false => field != before && shown.ends_with(ending(&self.skeleton)),
+        }
     }
 }
 
@@ -359,10 +509,14 @@ fn spell(paste: &mut Paste, look: &Picture) -> Result<(), &'static str> {
         return Err("the program has not asked for bracketed paste, so every line end would submit: \
                     paste one line, or paste it raw");
     }
-    let text = std::mem::take(&mut paste.text);
+    let mut text = std::mem::take(&mut paste.text);
+    // Behind a blank, the program offers no completions for Enter to choose.
+    if paste.enter && !paste.raw && look.detector().is_some_and(|d| d.rules().completes(&text)) {
+        text.push(' ');
+    }
     paste.bytes = if paste.raw { keys::text(&text, &modes) } else { keys::paste(&text, &modes) }.into();
-    let (field, placeholders) = field_of(look);
-    paste.shown_before = (count(&field, &paste.tail), placeholders);
+    paste.shown_before = count(&page_of(look), &paste.tail);
+    paste.field_before = field_of(look);
     paste.ended_before = ends_in_last_line(look, paste);
     Ok(())
 }
@@ -377,8 +531,16 @@ fn count(page: &str, tail: &str) -> usize {
 }
 
 /// What shows that the Enter was taken.
-fn taken(look: &Picture, paste: &Paste) -> Option<&'static str> {
+fn taken(look: &Picture, paste: &Paste, now: Time) -> Option<&'static str> {
     let detector = look.detector()?;
+    if detector.journal_prompt().is_some_and(|(text, at)| at >= paste.entered && paste.is_prompt(text)) {
+        return Some("the program's journal has it");
+    }
+    let field = field_of(look);
+    // What still stands in the input field was not taken, whatever the program does.
+    if paste.field_before.is_some() && field.as_ref().is_some_and(|field| !field.is_empty()) {
+        return None;
+    }
     if detector.answered() > paste.answered {
         return Some("it was answered already");
     }
@@ -389,6 +551,11 @@ fn taken(look: &Picture, paste: &Paste) -> Option<&'static str> {
     match judgement.state {
         AgentState::Working if judgement.evidence != Evidence::Input => Some("the program is at work"),
         AgentState::Blocked => Some("the program asks back"),
+        // A command of the program's own, for instance, which is not in its journal.
+        _ if paste.field_before.is_some() => {
+            let gone = now >= paste.since + ELSEWHERE && look.offset() > paste.output;
+            (gone && field.is_some()).then_some("the text has left the input field")
+        }
         _ => {
             // Without rules for the program, the text must have left the cursor's row, and output
             // must have come.
@@ -399,5 +566,14 @@ fn taken(look: &Picture, paste: &Paste) -> Option<&'static str> {
             (unknown && left && look.offset() > paste.output)
                 .then_some("the text has left the line of the cursor")
         }
+    }
+}
+
+impl Paste {
+    /// Whether a prompt of the journal is this one. Programs change blanks, and may put what a
+    /// prompt refers to behind it.
+    fn is_prompt(&self, text: &str) -> bool {
+        let text = skeleton(text);
+        text == self.skeleton || (!self.skeleton.is_empty() && text.starts_with(&self.skeleton))
     }
 }

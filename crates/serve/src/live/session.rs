@@ -48,6 +48,8 @@ pub(super) struct LiveSession {
     pub(super) passed: Offset,
     /// The encoded full frames of the newest screen, with and without cells.
     pub(super) full: Option<(u64, [Option<Bytes>; 2])>,
+    /// Pastes so far.
+    pub(super) pastes: u64,
 }
 
 impl LiveSession {
