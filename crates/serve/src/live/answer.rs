@@ -24,8 +24,9 @@ const LOOK: Duration = Duration::from_millis(15);
 const SETTLE: Duration = Duration::from_millis(300);
 /// How long a dialog must be gone: in between, it may be half drawn.
 const GONE: Duration = Duration::from_millis(80);
-/// How long a program that has let go of a dialog may take to be seen at work or at rest.
-const JUDGED: Duration = Duration::from_secs(2);
+/// How long a program that has let go of a dialog may take to be seen at work or at rest. Until
+/// then, its state is still that of the dialog.
+const JUDGED: Duration = Duration::from_millis(600);
 /// How long a moved mark stands before Enter is pressed at an option that a digit did not choose.
 const MOVED: Duration = Duration::from_millis(500);
 /// How long keys may take before they count as ignored. Each later attempt waits for twice as long.
@@ -191,6 +192,9 @@ impl AnswerWork {
         };
         let (outcome, why) = match progress {
             Progress::Wait(_) if !late => return None,
+            Progress::Wait(why) if self.gone.is_some() && self.sent.is_some() => {
+                (AnswerOutcome::Answered, why.to_owned())
+            }
             Progress::Wait(why) => (AnswerOutcome::Stalled, why.to_owned()),
             Progress::Press(_) if late => {
                 (AnswerOutcome::Stalled, "the time was over before all keys were sent".to_owned())
@@ -249,13 +253,16 @@ impl AnswerWork {
         if detector.judgement().state != AgentState::Blocked {
             return over(AnswerOutcome::Answered, "the dialog has gone");
         }
-        if detector.dialog(look.term()).is_some() {
-            return over(AnswerOutcome::Answered, "the dialog has made way for another one");
-        }
         if now < gone + JUDGED {
-            return Progress::Wait("the dialog has gone, and the program is blocked by something else");
+            return Progress::Wait("the dialog has gone, and the program is still blocked");
         }
-        over(AnswerOutcome::Answered, "the dialog has gone, and the program is blocked by something else")
+        over(
+            AnswerOutcome::Answered,
+            match detector.dialog(look.term()) {
+                Some(_) => "the dialog has made way for another one",
+                None => "the dialog has gone, and the program is blocked by something else",
+            },
+        )
     }
 
     fn first_keys(&self, dialog: &Dialog) -> Progress {

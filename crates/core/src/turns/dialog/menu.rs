@@ -36,8 +36,14 @@ pub(super) fn read(term: &Term) -> Option<Dialog> {
     let place = options.len();
     options.push(option(&marked, place));
     let last = below(&rows, at, &marked, &mut options);
-    let footer = rows[first..].iter();
-    let escape = footer.map(|text| text.to_lowercase()).any(|text| names_escape(&text));
+    let footer: Vec<String> = rows[first..].iter().map(|text| text.to_lowercase()).collect();
+    let escape = footer.iter().any(|text| names_escape(text));
+    // A mark without a number also stands in front of prompts. A dialog says how to leave it.
+    if marked.number.is_none()
+        && (options.len() < 2 || !(escape || footer.iter().any(|t| t.contains("enter"))))
+    {
+        return None;
+    }
     let top = top(&rows, first);
     let detail: Vec<String> = rows[top..first]
         .iter()
