@@ -68,8 +68,8 @@ struct Condition {
     /// Until the program exits
     #[arg(long)]
     exit: bool,
-    /// Until the program is in one of these states: working, blocked, idle, done or unknown
-    #[arg(long, value_name = "STATE,...", value_delimiter = ',')]
+    /// Until the program is in this state: working, blocked, idle, done or unknown; several with commas
+    #[arg(long, value_name = "STATE", value_delimiter = ',')]
     state: Vec<AgentState>,
     /// Until the cursor is behind a prompt and the screen does not change
     #[arg(long)]

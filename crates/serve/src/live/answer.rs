@@ -356,6 +356,13 @@ impl AnswerWork {
 
     fn outcome(&self, outcome: AnswerOutcome, evidence: String, look: &Picture) -> Outcome {
         let detector = look.detector();
+        let attempts = self.sent.map_or(0, |sent| sent.attempts);
+        let evidence = match attempts {
+            0 | 1 => evidence,
+            n => {
+                format!("{evidence}; the same keys were sent {n} times, as the program ignored them at first")
+            }
+        };
         let standing = detector.and_then(|d| d.dialog(look.term()));
         let next = standing.filter(|_| outcome == AnswerOutcome::Answered);
         Outcome {
