@@ -21,6 +21,8 @@ pub(crate) enum Kind {
     Io,
     /// A fault of the command itself.
     Internal,
+    /// The program asks back before it answers.
+    AsksBack,
     /// A program could not be started here.
     NotStarted(SpawnErrorKind),
     /// Another process could not start a program, and gave this exit code.
@@ -35,6 +37,7 @@ impl Kind {
             Kind::NotFound => 3,
             Kind::Io => 4,
             Kind::Internal => 5,
+            Kind::AsksBack => 6,
             Kind::NotStarted(SpawnErrorKind::Unreachable) => Kind::Io.exit_code(),
             Kind::NotStarted(SpawnErrorKind::NotStarted) => 125,
             Kind::NotStarted(SpawnErrorKind::NotExecutable) => 126,

@@ -20,7 +20,10 @@ pub(crate) const GROUPS: [Group; 7] = [
     },
     Group {
         title: "Agents",
-        names: &["paste", "turns", "explain", "relay", "broker", "capture", "deliver", "hotkeys", "probe"],
+        names: &[
+            "ask", "answer", "approve", "deny", "paste", "turns", "explain", "relay", "broker", "capture",
+            "deliver", "hotkeys", "probe",
+        ],
     },
     Group { title: "Tests", names: &["test", "cassette", "render"] },
     Group { title: "Network", names: &["serve", "connect", "web"] },

@@ -1,5 +1,6 @@
 //! Delivers a prompt to a session's program, and tells whether the program took it.
 
+use std::io::Read;
 use std::time::Duration;
 
 use tapdeck_proto::bus::{MAX_PASTE, Outcome, Paste, Pasted};
@@ -42,6 +43,16 @@ impl Delivery {
         let limit = if queue { limit + QUEUE } else { limit };
         Ok(bus.request(&request, limit)?)
     }
+}
+
+/// Reads a prompt from standard input.
+pub(crate) fn from_stdin() -> Result<String> {
+    let mut text = Vec::new();
+    let read = std::io::stdin().take(MAX_PROMPT + 1).read_to_end(&mut text);
+    read.map_err(|e| Failure::io(format!("cannot read the text: {e}")))?;
+    String::from_utf8(text).map_err(|e| {
+        Failure::usage(format!("the text is not UTF-8, at byte {}", e.utf8_error().valid_up_to()))
+    })
 }
 
 /// Whether the program got the text.

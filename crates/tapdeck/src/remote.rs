@@ -9,9 +9,10 @@ use tapdeck_core::Exit;
 use tapdeck_core::turns::AgentState;
 use tapdeck_host::Clock;
 use tapdeck_proto::bus::{
-    self, Ask, Event, Explain, Frames, Key, Kill, Resize, Snap, Sub, Take, Typing, WhichTurn,
+    self, Answered, Ask, Event, Explain, Explained, Frames, Key, Kill, Pasted, Resize, Snap, Sub, Take,
+    Typing, WhichTurn,
 };
-use tapdeck_serve::client::{self, ANSWER, Bus, ClientError, Role};
+use tapdeck_serve::client::{self, ANSWER, Asked, Bus, Choice, ClientError, Role};
 #[cfg(feature = "net")]
 use tapdeck_term::keys;
 
@@ -221,6 +222,70 @@ impl Remote {
         }
     }
 
+    /// What the program is doing, the rule and the rows that say so, and the question that it asks.
+    ///
+    /// # Errors
+    /// When the session finds no states or does not answer; also behind a server.
+    pub fn explain(&self) -> Result<Explained> {
+        Ok(client::explain(&mut self.on_bus()?.bus())?)
+    }
+
+    /// The turns that the session keeps, the oldest first, with their texts.
+    ///
+    /// # Errors
+    /// When the session does not answer; also behind a server.
+    pub fn turns(&self) -> Result<Vec<bus::Turn>> {
+        Ok(client::turns(&mut self.on_bus()?.bus())?)
+    }
+
+    /// Submits a prompt, and confirms that the program took it. Waits until the program is ready,
+    /// pastes the text, waits until its end is on the screen and presses Enter once. Each of these
+    /// steps may take as long as `step`.
+    ///
+    /// # Errors
+    /// When the text is too long, or the session is over or refuses; also behind a server.
+    pub fn submit(&self, text: &str, step: Duration) -> Result<Pasted> {
+        Ok(client::submit(&mut self.on_bus()?.bus(), text, step)?)
+    }
+
+    /// Submits a prompt and waits for the answer to it. Whether there is one is told by the
+    /// [`AskOutcome`](crate::turns::AskOutcome): the program may ask back instead, and be answered with
+    /// [`Remote::answer`].
+    ///
+    /// ```no_run
+    /// use std::time::Duration;
+    /// use tapdeck::Remote;
+    /// use tapdeck::turns::{AskOutcome, Choice};
+    ///
+    /// # fn main() -> tapdeck::Result<()> {
+    /// let agent = Remote::find("claude")?;
+    /// let asked = agent.ask("Which tests fail?", Duration::from_secs(300))?;
+    /// match asked.outcome {
+    ///     AskOutcome::Answered => println!("{}", asked.answer.unwrap_or_default()),
+    ///     AskOutcome::Blocked => drop(agent.answer(&Choice::No)?),
+    ///     other => println!("{}: {}", other.name(), asked.evidence),
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Remote::submit`]; also when the session finds no turns.
+    pub fn ask(&self, text: &str, within: Duration) -> Result<Asked> {
+        // A connection of its own, which ends with its subscription.
+        let mut bus = client::connect_to_watch(&self.on_bus()?.listing, NAME, Role::Bot)?;
+        Ok(client::ask(&mut bus, text, within)?)
+    }
+
+    /// Answers the question that the program asks, and confirms that it was taken. Only the
+    /// question that stands there now is answered: if it changes meanwhile, nothing is sent.
+    ///
+    /// # Errors
+    /// When the session is over or refuses; also behind a server.
+    pub fn answer(&self, choice: &Choice) -> Result<Answered> {
+        Ok(client::answer(&mut self.on_bus()?.bus(), choice, None)?)
+    }
+
     /// Waits until the condition holds, and returns the screen of that moment.
     ///
     /// # Errors
@@ -290,6 +355,21 @@ impl Remote {
             }
             #[cfg(feature = "net")]
             Way::Wire(session) => Ok(Updates::wire(session.subscribe())),
+        }
+    }
+}
+
+impl Remote {
+    /// Returns the session's bus, which only a session on this machine has.
+    fn on_bus(&self) -> Result<&BusSession> {
+        match &self.0 {
+            Way::Bus(session) => Ok(session),
+            #[cfg(feature = "net")]
+            Way::Wire(_) => {
+                let why =
+                    "turns, prompts and answers need the session's bus: run this on the host of the session";
+                Err(Error::Invalid(why.to_owned()))
+            }
         }
     }
 }

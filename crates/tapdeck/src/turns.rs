@@ -16,7 +16,16 @@ use tapdeck_host::processes::{self, Process};
 use tapdeck_serve::live::{Follow, NestedProgram};
 use tapdeck_tape::agents::{AgentError, Agents};
 
+#[doc(inline)]
+pub use tapdeck_core::turns::Choice;
 pub use tapdeck_core::turns::{AgentState, Evidence, Judgement, Limits, OutputPoint, RuleError, Rules, Turn};
+/// What [`Remote`](crate::Remote) tells of a session's turns, prompts and questions.
+#[doc(inline)]
+pub use tapdeck_proto::bus::{
+    AnswerOutcome, Answered, Explained, Outcome, Pasted, Question, Turn as TurnTold,
+};
+#[doc(inline)]
+pub use tapdeck_serve::client::{AskOutcome, Asked};
 pub use tapdeck_serve::live::TurnOptions;
 
 use crate::paths;

@@ -44,6 +44,12 @@ pub(crate) fn run(args: &ExplainArgs) -> Result {
         let (rule, evidence) = (human::printable(&other.rule), human::printable(&other.evidence));
         print(format_args!("but       {}, by {rule} ({evidence})\n", other.state.name()));
     }
+    if let Some(question) = &value.question {
+        print(format_args!("question  {}\n", human::printable(&question.text)));
+        for option in &question.options {
+            print(format_args!("option    {}. {}\n", option.number, human::printable(&option.label)));
+        }
+    }
     print(format_args!("rules     {}\n", human::printable(&value.agent)));
     if let Some(prompt) = value.prompt.filter(|p| !p.is_empty()) {
         print(format_args!("prompt    {prompt:?}\n"));

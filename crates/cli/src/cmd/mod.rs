@@ -5,6 +5,8 @@ use clap::Subcommand;
 use crate::ending::{Ending, Report};
 use crate::failure::Result;
 
+mod answer;
+mod ask;
 mod attach;
 mod branch_points;
 mod broker;
@@ -69,6 +71,10 @@ pub(crate) enum Command {
     Send(send::SendArgs),
     Type(r#type::TypeArgs),
     Paste(paste::PasteArgs),
+    Ask(ask::AskArgs),
+    Answer(answer::AnswerArgs),
+    Approve(answer::ApproveArgs),
+    Deny(answer::DenyArgs),
     Wait(wait::WaitArgs),
     Turns(turns::TurnsArgs),
     Explain(explain::ExplainArgs),
@@ -131,6 +137,10 @@ fn dispatch(command: &Command) -> Result {
         Command::Send(args) => send::run(args),
         Command::Type(args) => r#type::run(args),
         Command::Paste(args) => paste::run(args),
+        Command::Ask(args) => ask::run(args),
+        Command::Answer(args) => answer::run(args),
+        Command::Approve(args) => answer::approve(args),
+        Command::Deny(args) => answer::deny(args),
         Command::Wait(args) => wait::run(args),
         Command::Turns(args) => turns::run(args),
         Command::Explain(args) => explain::run(args),
@@ -194,6 +204,10 @@ impl Command {
             Command::Ls(args) => Report::json(args.json),
             Command::Peek(args) => Report::json(args.json),
             Command::Paste(args) => Report::json(args.json),
+            Command::Ask(args) => Report::json(args.json),
+            Command::Answer(args) => Report::json(args.reports_json()),
+            Command::Approve(args) => Report::json(args.reports_json()),
+            Command::Deny(args) => Report::json(args.reports_json()),
             Command::Wait(args) => Report::json(args.json),
             Command::Turns(args) => Report::json(args.reports_json()),
             Command::Explain(args) => Report::json(args.json),

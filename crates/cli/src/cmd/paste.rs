@@ -1,16 +1,15 @@
 //! `tapdeck paste`: pastes a prompt into a session, and tells whether the program took it.
 
-use std::io::Read;
 use std::time::Duration;
 
 use clap::Args;
 use tapdeck_proto::bus::{Role, Take};
 
 use crate::ending::{Ending, print, print_json, say};
-use crate::failure::{Failure, Result};
+use crate::failure::Result;
 use crate::human;
 use crate::parse;
-use crate::prompts::{Delivery, MAX_PROMPT, is_delivered};
+use crate::prompts::{Delivery, from_stdin, is_delivered};
 use crate::sender::SenderArgs;
 use crate::sessions::{ask, connect, find};
 
@@ -68,14 +67,7 @@ pub(crate) struct PasteArgs {
 
 pub(crate) fn run(args: &PasteArgs) -> Result {
     let text = match args.text.as_deref().or(args.rest.as_deref()) {
-        None | Some("-") => {
-            let mut text = Vec::new();
-            let read = std::io::stdin().take(MAX_PROMPT + 1).read_to_end(&mut text);
-            read.map_err(|e| Failure::io(format!("cannot read the text: {e}")))?;
-            String::from_utf8(text).map_err(|e| {
-                Failure::usage(format!("the text is not UTF-8, at byte {}", e.utf8_error().valid_up_to()))
-            })?
-        }
+        None | Some("-") => from_stdin()?,
         Some(text) => text.to_owned(),
     };
     let listing = find(args.session.as_deref())?;

@@ -8,7 +8,7 @@ use regex::Regex;
 use serde_json::json;
 use tapdeck_core::turns::AgentState;
 use tapdeck_host::Clock;
-use tapdeck_proto::bus::{Contents, Event, Exit, Frame, InfoWanted, Push, Role, Snap, Sub};
+use tapdeck_proto::bus::{self, Contents, Event, Exit, Frame, InfoWanted, Push, Role, Snap, Sub};
 use tapdeck_serve::client::{ANSWER, Bus, ClientError, connect_within};
 
 use crate::ending::{Ending, Kind, print_json, say};
@@ -27,12 +27,14 @@ Exit codes:
 
 --text also matches rows that are already on the screen. --new and --since match only later output,
 including rows that have scrolled off. --exit waits for the recording to be complete, too, and
-prints the program's exit as JSON; its exit code does not change that of this command. --json prints the time waited, or the error.
+prints the program's exit as JSON; its exit code does not change that of this command. --json prints
+the time waited and the state of the program, or the error.
 
 Examples:
   tapdeck wait build --text '[0-9]+ passed' --new --timeout 5m
   tapdeck wait build --text 'listening on' --new
   tapdeck wait build --idle 500ms
+  tapdeck wait claude --state idle,blocked --json | jq -r .state
   tapdeck wait build --exit | jq .code")]
 pub(crate) struct WaitArgs {
     #[command(flatten)]
@@ -66,9 +68,9 @@ struct Condition {
     /// Until the program exits
     #[arg(long)]
     exit: bool,
-    /// Until the program is in this state: working, blocked, idle, done or unknown
-    #[arg(long, value_name = "STATE")]
-    state: Option<AgentState>,
+    /// Until the program is in this state: working, blocked, idle, done or unknown; several with commas
+    #[arg(long, value_name = "STATE", value_delimiter = ',')]
+    state: Vec<AgentState>,
     /// Until the cursor is behind a prompt and the screen does not change
     #[arg(long)]
     prompt: bool,
@@ -82,12 +84,12 @@ pub(crate) fn run(args: &WaitArgs) -> Result {
         return Err(Failure::usage("--new and --since go with --text"));
     }
     let clock = Clock::start();
-    let exit = wait(args, &clock)?;
+    let Met { exit, state } = wait(args, &clock)?;
     if args.condition.exit {
         print_json(&exit);
     } else if args.json {
         let waited_ms = clock.now().mono.as_nanos() / 1_000_000;
-        print_json(&json!({"waited_ms": waited_ms, "exit": exit}));
+        print_json(&json!({"waited_ms": waited_ms, "exit": exit, "state": state}));
     }
     match exit.and_then(|exit| exit.recording_error).filter(|_| args.condition.exit) {
         Some(why) => {
@@ -98,8 +100,16 @@ pub(crate) fn run(args: &WaitArgs) -> Result {
     }
 }
 
-/// Waits for the condition. Returns the exit of a program that ended, or none.
-fn wait(args: &WaitArgs, clock: &Clock) -> Result<Option<Exit>> {
+/// A condition that holds.
+struct Met {
+    /// The exit of a program that ended.
+    exit: Option<Exit>,
+    /// What the program is doing.
+    state: bus::AgentState,
+}
+
+/// Waits for the condition.
+fn wait(args: &WaitArgs, clock: &Clock) -> Result<Met> {
     let now = || clock.elapsed();
     let listing = find(args.which.session.as_deref())?;
     // A session that does not answer is waited for no longer than one that does.
@@ -116,7 +126,7 @@ fn wait(args: &WaitArgs, clock: &Clock) -> Result<Option<Exit>> {
     let frames = Sub { max_fps: Some(60), looks: false, ..Sub::default() };
     bus.request(&frames, patience()).map_err(failed)?;
     let mut state = info.status.agent_state;
-    if args.condition.state.is_some()
+    if !args.condition.state.is_empty()
         && !info.status.done
         && let Ok(again) = bus.request(&InfoWanted::Brief, patience())
     {
@@ -129,10 +139,10 @@ fn wait(args: &WaitArgs, clock: &Clock) -> Result<Option<Exit>> {
         written.keep(&mut bus, &mut screen, patience());
     }
     loop {
-        if args.condition.state.is_some_and(|s| state.name() == s.name())
+        if args.condition.state.iter().any(|s| state.name() == s.name())
             || args.condition.holds(&screen, now().saturating_sub(idle_since) + idle_before)
         {
-            return Ok(None);
+            return Ok(Met { exit: None, state });
         }
         let Some(left) = args.timeout.checked_sub(now()) else {
             return Err(args.timed_out(&args.condition.unmet()));
@@ -155,7 +165,7 @@ fn wait(args: &WaitArgs, clock: &Clock) -> Result<Option<Exit>> {
                     written.keep(&mut bus, &mut screen, patience());
                 }
                 args.condition.check_ended(&screen)?;
-                return Ok(Some(exit));
+                return Ok(Met { exit: Some(exit), state: bus::AgentState::Done });
             }
             _ => {}
         }
@@ -216,7 +226,10 @@ impl Condition {
         match self {
             Self { text: Some(text), .. } => format!("no row matched {:?}", text.as_str()),
             Self { idle: Some(_), .. } => "the program kept writing".to_owned(),
-            Self { state: Some(state), .. } => format!("the program is not {}", state.name()),
+            Self { state, .. } if !state.is_empty() => {
+                let names: Vec<&str> = state.iter().map(|state| state.name()).collect();
+                format!("the program is not {}", names.join(" or "))
+            }
             Self { prompt: true, .. } => "no prompt was seen".to_owned(),
             _ => "the program has not ended".to_owned(),
         }
@@ -225,7 +238,7 @@ impl Condition {
     /// Fails if the program ended before the condition held.
     fn check_ended(&self, screen: &Contents) -> Result<()> {
         let is_so = self.exit
-            || self.state == Some(AgentState::Done)
+            || self.state.contains(&AgentState::Done)
             || self.idle.is_some()
             || self.text.as_ref().is_some_and(|text| matches(text, screen));
         if is_so { Ok(()) } else { Err(Failure::check("the program has ended")) }

@@ -4,6 +4,7 @@
 #![allow(clippy::disallowed_methods, reason = "tests start programs and take the time")]
 
 mod agents;
+mod answer;
 mod attach;
 mod bombs;
 mod broker;

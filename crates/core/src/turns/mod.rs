@@ -14,6 +14,7 @@
 mod ahead;
 mod answer;
 mod detector;
+mod dialog;
 mod field;
 mod input;
 mod journal;
@@ -33,6 +34,7 @@ use crate::log::Offset;
 use crate::time::Stamp;
 
 pub use detector::{Detector, Limits};
+pub use dialog::{Choice, Dialog, DialogOption, Form, NoChoice, Reply};
 pub use field::Field;
 pub use journal::{Journal, JournalRecord, Report, Reported};
 pub use page::{ending, skeleton, squeezed};

@@ -24,14 +24,14 @@ pub use push::{
     write_output,
 };
 pub use reply::{
-    About, Brokered, Captured, Client, Denied, Done, Explained, Found, Info, Nothing, Outcome, Pasted,
-    Recorded, RecordingState, Released, Reply, Resized, SessionState, Status, Subscribed, Taken, Typed,
-    Welcome,
+    About, AnswerOutcome, Answered, Brokered, Captured, Choice, Client, Denied, Done, Explained, Found, Info,
+    Nothing, Outcome, Pasted, Question, Recorded, RecordingState, Released, Reply, Resized, SessionState,
+    Status, Subscribed, Taken, Typed, Welcome,
 };
 pub use request::{
-    Ack, Ask, Broker, Button, Cmd, Explain, Find, Frames, Hello, InfoWanted, Key, Kill, Line as TypedLine,
-    MAX_NEEDLE, MAX_PASTE, Mouse, MouseKind, Paste, Reads, Rec, Release, Rename, Request, RequestError,
-    Resize, Rows, Snap, Sub, Take, Turns, Typing, VERBS, Verb, WhichTurn,
+    Ack, Answer, Ask, Broker, Button, Cmd, Explain, Find, Frames, Hello, InfoWanted, Key, Kill,
+    Line as TypedLine, MAX_ANSWER, MAX_NEEDLE, MAX_PASTE, Mouse, MouseKind, Paste, Reads, Rec, Release,
+    Rename, Request, RequestError, Resize, Rows, Snap, Sub, Take, Turns, Typing, VERBS, Verb, WhichTurn,
 };
 pub use theme::{Hex, HexError, PaintTheme};
 #[cfg(feature = "schema")]

@@ -61,6 +61,7 @@ replies! {
     "FIND" Find(Found),
     "RESP" Resp(Captured),
     "PASTE" Paste(Pasted),
+    "ANSWER" Answer(Answered),
     "TURNS" Turns(Vec<Turn>),
     "TURN" Turn(Turn),
     "EXPLAIN" Explain(Explained),
@@ -424,12 +425,97 @@ pub struct Pasted {
     /// The offset in the program's output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seq: Option<u64>,
+    /// The offset in the program's output when Enter was sent. The turn that this prompt began
+    /// starts there or later.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub entered: Option<u64>,
     /// What the program is doing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<Judged>,
     /// The row of the cursor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub row: Option<String>,
+}
+
+/// What became of an answer to a question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum AnswerOutcome {
+    /// The question has gone, or has made way for another one.
+    Answered,
+    /// The question still stands as it did, or it changed before anything could be sent.
+    Stalled,
+    /// The program asks nothing.
+    NothingAsked,
+    /// The question has no such option, or several that fit.
+    NoSuchChoice,
+}
+
+impl AnswerOutcome {
+    /// Returns the outcome's name on the wire.
+    pub fn name(self) -> &'static str {
+        match self {
+            AnswerOutcome::Answered => "answered",
+            AnswerOutcome::Stalled => "stalled",
+            AnswerOutcome::NothingAsked => "nothing_asked",
+            AnswerOutcome::NoSuchChoice => "no_such_choice",
+        }
+    }
+}
+
+/// `ANSWER`: what became of an answer, and how that is known.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Answered {
+    /// What became of it.
+    pub outcome: AnswerOutcome,
+    /// How that is known.
+    pub evidence: String,
+    /// The question that stood there when the request came.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub question: Option<Question>,
+    /// What was chosen or typed, for people; a password is not repeated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sent: Option<String>,
+    /// The question that has taken the place of the first one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<Question>,
+    /// What the program is doing now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<Judged>,
+}
+
+/// A question that a program asks on its screen.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct Question {
+    /// The question.
+    pub text: String,
+    /// The rows of the dialog above its options: what the question is about.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub detail: Vec<String>,
+    /// What can be chosen, in the order of the screen.
+    pub options: Vec<Choice>,
+    /// Whether it takes text of any kind.
+    pub takes_text: bool,
+    /// Whether that text is a secret, such as a password.
+    #[serde(skip_serializing_if = "fields::is_false")]
+    pub secret: bool,
+}
+
+/// An option of a question.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct Choice {
+    /// Its number, as the dialog shows it, or else its place from 1.
+    pub number: u32,
+    /// Its text.
+    pub label: String,
+    /// Whether it is the one that Enter would choose.
+    pub marked: bool,
 }
 
 /// `EXPLAIN`: the program's state, and the evidence for it.
@@ -451,6 +537,9 @@ pub struct Explained {
     pub title: String,
     /// How long it has been in this state.
     pub since_ms: u64,
+    /// The question that the program asks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub question: Option<Question>,
     /// The recording that failed, or else the one that is written, or else the newest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recording: Option<String>,

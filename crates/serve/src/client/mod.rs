@@ -18,11 +18,13 @@ use crate::door::{Address, is_trusted};
 use crate::live::Queue;
 use crate::wire::{self, WireError};
 
+mod ask;
 mod attachment;
 mod bus;
 mod list;
 mod program;
 
+pub use ask::{AskOutcome, Asked, answer, ask, explain, submit, turns};
 pub use attachment::{Attach, Attachment, Incoming};
 pub use bus::{Bus, Frame, Hello};
 pub use list::{
@@ -30,6 +32,7 @@ pub use list::{
     describe_all, find,
 };
 pub use program::RemoteProgram;
+pub use tapdeck_core::turns::Choice;
 pub use tapdeck_proto::bus::Role;
 
 /// How long a session may take to accept a client.

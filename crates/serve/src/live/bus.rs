@@ -139,6 +139,7 @@ impl Hub {
             Request::Key(key) => session.key(client, &key),
             Request::Cmd(line) => session.cmd(client, &line.0, id, now),
             Request::Paste(asked) => session.paste(client, &asked, id, now),
+            Request::Answer(asked) => session.answer(client, &asked, id, now),
             Request::Turns(asked) => Ok(session.list_turns(asked).into()),
             Request::Turn(asked) => Ok(session.show_turn(asked)?.into()),
             Request::Explain(_) => Ok(session.explain()?.into()),

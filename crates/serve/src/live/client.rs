@@ -8,6 +8,7 @@ use tapdeck_core::{Authority, Offset, PartyId, Role, Seq, Time};
 use tapdeck_proto::bus::{Frames, MAX_FRAME, Reply};
 use tapdeck_term::{Generation, Theme};
 
+use super::answer::AnswerWork;
 use super::auth::Grants;
 use super::capture::Capture;
 use super::connection::Connection;
@@ -35,6 +36,7 @@ pub(crate) struct BusState {
     pub(crate) sub: Option<Box<Sub>>,
     pub(crate) capture: Option<Pending<Capture>>,
     pub(crate) paste: Option<Pending<Box<Paste>>>,
+    pub(crate) answer: Option<Pending<Box<AnswerWork>>>,
     /// The client said with its subscription that it only waits: it does not look at the session.
     pub(crate) only_waits: bool,
 }
@@ -48,6 +50,7 @@ impl BusState {
             sub: None,
             capture: None,
             paste: None,
+            answer: None,
             only_waits: false,
         }
     }
@@ -224,7 +227,9 @@ impl Client {
     pub(crate) fn follows(&self) -> bool {
         match &self.kind {
             Kind::Unknown => false,
-            Kind::Bus(bus) => bus.sub.is_some() || bus.capture.is_some() || bus.paste.is_some(),
+            Kind::Bus(bus) => {
+                bus.sub.is_some() || bus.capture.is_some() || bus.paste.is_some() || bus.answer.is_some()
+            }
             Kind::Wire(wire) => wire.opened,
         }
     }

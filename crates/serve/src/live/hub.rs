@@ -167,6 +167,7 @@ impl Hub {
                 self.follow_turns();
             }
             self.drive_pastes(now);
+            self.drive_answers(now);
             self.send_frames(now);
             self.finish_captures(now);
             self.flush(now);
@@ -280,6 +281,9 @@ impl Hub {
                 }
                 if let Some(paste) = &bus.paste {
                     deadline.sooner(paste.work.next_look(now));
+                }
+                if let Some(answer) = &bus.answer {
+                    deadline.sooner(answer.work.next_look(now));
                 }
                 if let Some(capture) = &bus.capture {
                     deadline.sooner(capture.work.next_look(now));
@@ -424,6 +428,13 @@ impl Hub {
         let Some(first) = self.clients.values().filter_map(ticket).min() else { return };
         for client in self.clients.values_mut() {
             self.session.drive_paste(client, first, now);
+        }
+    }
+
+    /// Takes all answers to questions a step further.
+    fn drive_answers(&mut self, now: Time) {
+        for client in self.clients.values_mut() {
+            self.session.drive_answer(client, now);
         }
     }
 

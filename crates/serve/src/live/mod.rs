@@ -18,6 +18,7 @@ use tapdeck_host::{Bell, Handle, Session};
 use crate::door::Door;
 
 mod access;
+mod answer;
 mod attach;
 mod auth;
 mod bus;

@@ -250,7 +250,9 @@ impl Paste {
                 Progress::Over(outcome, why) => (outcome, why),
                 Progress::Denied(why) => return Some(Denied::because(why).into()),
             };
-            return Some(pasted(outcome, why, &session.access.look()).into());
+            let mut reply = pasted(outcome, why, &session.access.look());
+            reply.entered = (self.step == Step::Taken).then_some(self.output.0);
+            return Some(reply.into());
         }
     }
 
@@ -492,6 +494,7 @@ fn pasted(outcome: Outcome, evidence: String, look: &Picture) -> Pasted {
         outcome,
         evidence,
         seq: Some(look.offset().0),
+        entered: None,
         state: look.detector().map(|d| judged(d.judgement())),
         row: look.term().row(cursor.row).map(|line| line.text()),
     }

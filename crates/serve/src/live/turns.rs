@@ -11,6 +11,7 @@ use tapdeck_core::turns::{AgentState, Contradiction, Judgement, Limits, Notice, 
 use tapdeck_host::{Bell, Clock, JournalWatch, Look};
 use tapdeck_proto::{attach, bus};
 
+use super::answer::question_of;
 use super::client::Kind;
 use super::hub::Hub;
 use super::session::{LiveSession, recording_state};
@@ -355,6 +356,7 @@ impl LiveSession {
             ready: detector.is_ready(),
             turns: detector.turns(),
             title: look.term().title().to_owned(),
+            question: detector.dialog(look.term()).as_ref().map(question_of),
             since_ms: Time::from(now.since(detector.judgement().since.mono)).as_millis(),
             recording: recording.as_ref().map(|r| r.path.to_string_lossy().into_owned()),
             recording_state: recording.as_ref().map(recording_state),

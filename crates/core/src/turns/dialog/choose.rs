@@ -1,0 +1,191 @@
+//! Which option an answer means.
+
+use super::{Dialog, DialogOption, Form, Reply};
+
+/// An answer, as people and programs give it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Choice {
+    /// Consent, to no more than this once.
+    Yes,
+    /// Refusal.
+    No,
+    /// The option with this number.
+    Number(u32),
+    /// The option with this label or part of it, or text for a question that takes text.
+    Label(String),
+    /// Text for a question that takes text.
+    Text(String),
+}
+
+impl Choice {
+    /// Reads what was given for a choice: `yes`, `no`, a number or a label.
+    pub fn named(text: &str) -> Self {
+        match text.trim().to_lowercase().as_str() {
+            "yes" | "y" => Self::Yes,
+            "no" | "n" => Self::No,
+            number => number.parse().map_or_else(|_| Self::Label(text.to_owned()), Self::Number),
+        }
+    }
+}
+
+/// Why no option was chosen.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NoChoice {
+    /// No option says so.
+    #[error("no option says {0:?}")]
+    None(String),
+    /// There is no option with this number.
+    #[error("there is no option {0}")]
+    Number(u32),
+    /// Several fit.
+    #[error("{text:?} fits several options: {}", labels.join(", "))]
+    Several {
+        /// What was given.
+        text: String,
+        /// Those that it fits.
+        labels: Vec<String>,
+    },
+    /// It takes one of its options, and no text.
+    #[error("the question takes one of its options, and no text")]
+    NoText,
+    /// The text has a line end.
+    #[error("the question takes one line of text")]
+    Lines,
+}
+
+/// First words of an option that consents.
+const YES: [&str; 9] = ["yes", "y", "allow", "approve", "accept", "proceed", "continue", "trust", "ok"];
+/// First words of an option that refuses.
+const NO: [&str; 13] = [
+    "no", "n", "deny", "reject", "decline", "cancel", "don't", "disallow", "abort", "exit", "quit", "skip",
+    "stop",
+];
+/// Parts of an option that consents to more than what is asked now.
+const MORE: [&str; 9] = [
+    "don't ask",
+    "do not ask",
+    "always",
+    "for this session",
+    "auto-approve",
+    "auto-accept",
+    "accept edits",
+    "all edits",
+    "remember",
+];
+
+impl Dialog {
+    /// Returns what answers the dialog with this choice.
+    ///
+    /// # Errors
+    /// When no option fits, or several do.
+    pub fn choose(&self, choice: &Choice) -> Result<Reply, NoChoice> {
+        match choice {
+            Choice::Yes => self.consent().ok_or_else(|| NoChoice::None("yes".into())),
+            Choice::No => self.refusal().ok_or_else(|| NoChoice::None("no".into())),
+            Choice::Number(number) => match self.options.iter().position(|o| o.number == *number) {
+                Some(at) => Ok(self.pick(at)),
+                None if self.takes_text() => self.line(&number.to_string()),
+                None => Err(NoChoice::Number(*number)),
+            },
+            Choice::Label(text) => self.labelled(text),
+            Choice::Text(text) if self.takes_text() => self.line(text),
+            Choice::Text(text) => match self.labelled(text) {
+                Err(NoChoice::None(_)) => Err(NoChoice::NoText),
+                chosen => chosen,
+            },
+        }
+    }
+
+    /// Whether it takes text other than its options.
+    pub fn takes_text(&self) -> bool {
+        matches!(self.form, Form::Line { free: true, .. })
+    }
+
+    /// Whether the text that it takes is a secret.
+    pub fn is_secret(&self) -> bool {
+        matches!(self.form, Form::Line { secret: true, .. })
+    }
+
+    fn pick(&self, at: usize) -> Reply {
+        match (self.form, self.options.get(at).and_then(|o| o.types.clone())) {
+            (Form::Line { .. }, Some(text)) => Reply::Line(text),
+            (Form::Key, _) => Reply::Enter,
+            _ => Reply::Option(at),
+        }
+    }
+
+    fn line(&self, text: &str) -> Result<Reply, NoChoice> {
+        let text = text.trim_end_matches(['\n', '\r']);
+        if text.contains(['\n', '\r']) {
+            return Err(NoChoice::Lines);
+        }
+        Ok(Reply::Line(text.to_owned()))
+    }
+
+    fn consent(&self) -> Option<Reply> {
+        let consents = |o: &DialogOption| {
+            let label = plain(&o.label);
+            YES.contains(&first_word(&label)) && !MORE.iter().any(|more| label.contains(more))
+        };
+        match self.options.iter().position(consents) {
+            Some(at) => Some(self.pick(at)),
+            None if self.asks_plainly() => Some(Reply::Line("y".into())),
+            None => None,
+        }
+    }
+
+    fn refusal(&self) -> Option<Reply> {
+        let says = |words: &[&str]| {
+            self.options.iter().position(|o| {
+                let label = plain(&o.label);
+                words.contains(&first_word(&label)) || label.starts_with("do not")
+            })
+        };
+        match says(&NO[..2]).or_else(|| says(&NO)) {
+            Some(at) => Some(self.pick(at)),
+            None if self.escape => Some(Reply::Escape),
+            None if self.asks_plainly() => Some(Reply::Line("n".into())),
+            None => None,
+        }
+    }
+
+    /// Whether it asks for a line, names no options, and ends in a question mark.
+    fn asks_plainly(&self) -> bool {
+        self.options.is_empty()
+            && self.takes_text()
+            && !self.is_secret()
+            && self.question.trim_end_matches([' ', ':']).ends_with('?')
+    }
+
+    fn labelled(&self, text: &str) -> Result<Reply, NoChoice> {
+        let wanted = plain(text.trim());
+        let fits: [&dyn Fn(&DialogOption) -> bool; 4] = [
+            &|o| plain(&o.label) == wanted,
+            &|o| self.form != Form::Menu && o.types.as_deref() == Some(wanted.as_str()),
+            &|o| plain(&o.label).starts_with(&wanted),
+            &|o| plain(&o.label).contains(&wanted),
+        ];
+        for fit in fits.iter().filter(|_| !wanted.is_empty()) {
+            let found: Vec<usize> = (0..self.options.len()).filter(|at| fit(&self.options[*at])).collect();
+            match found.as_slice() {
+                [] => {}
+                [at] => return Ok(self.pick(*at)),
+                many => {
+                    let labels = many.iter().map(|at| self.options[*at].label.clone()).collect();
+                    return Err(NoChoice::Several { text: text.to_owned(), labels });
+                }
+            }
+        }
+        if self.takes_text() { self.line(text) } else { Err(NoChoice::None(text.to_owned())) }
+    }
+}
+
+/// A label as it is compared: lower case, with plain apostrophes.
+fn plain(label: &str) -> String {
+    label.to_lowercase().replace('’', "'")
+}
+
+fn first_word(label: &str) -> &str {
+    label.split(|c: char| !(c.is_alphanumeric() || c == '\'')).find(|word| !word.is_empty()).unwrap_or("")
+}

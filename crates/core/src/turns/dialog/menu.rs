@@ -1,0 +1,245 @@
+//! Menus: options below each other, one of them marked.
+
+use tapdeck_term::Term;
+
+use super::{DETAIL, Dialog, DialogOption, Form, OPTIONS, joined};
+
+/// What stands in front of the marked option.
+const MARKS: [char; 8] = ['❯', '›', '●', '▶', '➤', '→', '◉', '>'];
+/// Marks that also stand in front of other things: only with a number behind them.
+const WEAK: [char; 2] = ['>', '●'];
+/// Says that a list goes on.
+const MORE: [char; 4] = ['↓', '↑', '▲', '▼'];
+/// The sides of a box.
+const SIDES: [char; 6] = ['│', '┃', '║', '▌', '▏', '▕'];
+/// Begins a row of a conversation rather than of a dialog.
+const BULLETS: [char; 12] = ['•', '●', '◦', '✗', '✔', '■', '✻', '✶', '✽', '✢', '⏺', '✦'];
+/// A row with so many of them is a rule.
+const RULE: usize = 10;
+
+/// A row that may be an option.
+struct Row {
+    marked: bool,
+    /// Where the number begins, or else the label.
+    column: usize,
+    number: Option<u32>,
+    label: String,
+}
+
+/// Reads the lowest menu on the screen.
+pub(super) fn read(term: &Term) -> Option<Dialog> {
+    let rows: Vec<String> = term.screen().map(|line| bare(&line.text())).collect();
+    let is_marked = |text: &String| row(text).filter(|row| row.marked);
+    let (at, marked) =
+        rows.iter().enumerate().rev().find_map(|(y, text)| is_marked(text).map(|row| (y, row)))?;
+    let (first, mut options) = above(&rows, at, &marked);
+    let place = options.len();
+    options.push(option(&marked, place));
+    let last = below(&rows, at, &marked, &mut options);
+    let footer: Vec<String> = rows[first..].iter().map(|text| text.to_lowercase()).collect();
+    let escape = footer.iter().any(|text| names_escape(text));
+    // A mark without a number also stands in front of prompts. A dialog says how to leave it.
+    if marked.number.is_none()
+        && (options.len() < 2 || !(escape || footer.iter().any(|t| t.contains("enter"))))
+    {
+        return None;
+    }
+    let top = top(&rows, first);
+    let detail: Vec<String> = rows[top..first]
+        .iter()
+        .filter(|text| !text.trim().is_empty() && !is_rule(text))
+        .map(|text| text.trim_end().to_owned())
+        .collect();
+    Some(Dialog {
+        question: question(&rows[top..first]),
+        detail: outdented(detail),
+        options,
+        form: Form::Menu,
+        rows: (u16::try_from(top).ok()?, u16::try_from(last).ok()?),
+        escape,
+    })
+}
+
+/// Whether a row says that Escape leaves the dialog.
+fn names_escape(text: &str) -> bool {
+    ["esc to", "esc back", "esc cancel", "esc exit", "esc dismiss", "(esc)", "escape to"]
+        .iter()
+        .any(|hint| text.contains(hint))
+}
+
+/// A row without the sides of the box around it.
+fn bare(text: &str) -> String {
+    let mut seen = false;
+    let front = text.chars().map(|c| {
+        let side = !seen && SIDES.contains(&c);
+        seen |= !side && !c.is_whitespace();
+        if side { ' ' } else { c }
+    });
+    let text: String = front.collect();
+    text.trim_end().trim_end_matches(SIDES).trim_end().to_owned()
+}
+
+fn row(text: &str) -> Option<Row> {
+    let chars: Vec<char> = text.chars().collect();
+    let skip = |from: usize| from + chars[from..].iter().take_while(|c| c.is_whitespace()).count();
+    let mut at = skip(0);
+    let first = *chars.get(at)?;
+    let spaced = chars.get(at + 1).is_some_and(|c| c.is_whitespace());
+    let mark = MARKS.contains(&first) && spaced;
+    if mark || (MORE.contains(&first) && spaced) {
+        at = skip(at + 1);
+    }
+    let digits: String = chars[at..].iter().take_while(|c| c.is_ascii_digit()).take(4).collect();
+    let behind = at + digits.len();
+    let dotted = matches!(chars.get(behind), Some('.' | ')'))
+        && chars.get(behind + 1).is_some_and(|c| c.is_whitespace());
+    let number = digits.parse().ok().filter(|_| dotted);
+    let label = if number.is_some() { skip(behind + 1) } else { at };
+    let label = joined(&chars[label..].iter().collect::<String>());
+    let marked = mark && (number.is_some() || !WEAK.contains(&first));
+    (!label.is_empty()).then_some(Row { marked, column: at, number, label })
+}
+
+fn option(row: &Row, place: usize) -> DialogOption {
+    let number = row.number.unwrap_or_else(|| u32::try_from(place + 1).unwrap_or(u32::MAX));
+    let types = row.number.filter(|n| (1..=9).contains(n)).map(|n| n.to_string());
+    DialogOption { number, label: row.label.clone(), marked: row.marked, types }
+}
+
+/// How a row goes with the option next to it.
+enum Next {
+    Option(Row),
+    /// More of an option's label, or its description.
+    Rest(String),
+    Blank,
+    Other,
+}
+
+fn next(text: &str, marked: &Row, number: Option<u32>) -> Next {
+    if text.trim().is_empty() || (marked.number.is_some() && is_rule(text)) {
+        return Next::Blank;
+    }
+    let found = row(text);
+    let same = |row: &Row| row.column == marked.column && !row.marked && row.number == number;
+    if let Some(row) = found
+        && same(&row)
+    {
+        return Next::Option(row);
+    }
+    let indent = text.chars().take_while(|c| c.is_whitespace()).count();
+    if indent > marked.column { Next::Rest(joined(text)) } else { Next::Other }
+}
+
+/// The options above the marked one, and the row of the first.
+fn above(rows: &[String], at: usize, marked: &Row) -> (usize, Vec<DialogOption>) {
+    let (mut first, mut number) = (at, marked.number);
+    let (mut found, mut rest): (Vec<Row>, Vec<String>) = (Vec::new(), Vec::new());
+    let mut blank = false;
+    for y in (0..at).rev().take(OPTIONS) {
+        let wanted = number.map(|n| n.wrapping_sub(1));
+        if wanted == Some(0) {
+            break;
+        }
+        match next(&rows[y], marked, wanted) {
+            Next::Option(mut row) if !(blank && number.is_none()) => {
+                rest.reverse();
+                for more in rest.drain(..) {
+                    row.label = format!("{} {more}", row.label);
+                }
+                (first, number, blank) = (y, wanted, false);
+                found.push(row);
+            }
+            Next::Rest(text) => rest.push(text),
+            // One blank row may part numbered options; two do not stand between any.
+            Next::Blank if number.is_some() && !blank => blank = true,
+            _ => break,
+        }
+    }
+    found.reverse();
+    (first, found.iter().enumerate().map(|(place, row)| option(row, place)).collect())
+}
+
+/// Adds the options below the marked one, and returns the last row of all.
+fn below(rows: &[String], at: usize, marked: &Row, options: &mut Vec<DialogOption>) -> usize {
+    let (mut last, mut number) = (at, marked.number);
+    let mut blank = false;
+    for (y, text) in rows.iter().enumerate().skip(at + 1).take(OPTIONS) {
+        let wanted = number.map(|n| n + 1);
+        match next(text, marked, wanted) {
+            Next::Option(row) if !(blank && number.is_none()) => {
+                let place = options.len();
+                options.push(option(&row, place));
+                (last, number, blank) = (y, wanted, false);
+            }
+            Next::Rest(text) if !blank => {
+                if let Some(option) = options.last_mut() {
+                    option.label = format!("{} {text}", option.label);
+                }
+                last = y;
+            }
+            Next::Blank if number.is_some() && !blank => blank = true,
+            _ => break,
+        }
+    }
+    last
+}
+
+/// Whether a row is a horizontal line.
+fn is_rule(text: &str) -> bool {
+    let drawn = |c: &char| matches!(c, '\u{2500}'..='\u{257f}' | '▔' | '▁' | '▀' | '▄' | '-' | '=');
+    text.chars().filter(drawn).count() >= RULE && text.chars().take_while(|c| c.is_whitespace()).count() < 8
+}
+
+/// The first row of the dialog whose first option is here: below the rule, the box or the
+/// conversation above it.
+fn top(rows: &[String], first: usize) -> usize {
+    let is_solid = |text: &str| is_rule(text) && !text.contains(['╌', '┄', '┈', '╍', '-']);
+    let speaks = |text: &str| {
+        let text = text.trim_start();
+        let mut chars = text.chars();
+        let (mark, gap) = (chars.next(), chars.next());
+        gap == Some(' ') && mark.is_some_and(|c| BULLETS.contains(&c) || MARKS.contains(&c))
+    };
+    let ends = |text: &String| is_solid(text) || (speaks(text) && !text.starts_with("  "));
+    let from = first.saturating_sub(DETAIL);
+    let top = rows[from..first].iter().rposition(ends).map_or(from, |y| from + y + 1);
+    // What a bullet says may go on for some rows, up to a blank one.
+    let spoken = top > from && speaks(&rows[top - 1]);
+    let tail = if spoken { rows[top..first].iter().take_while(|t| !t.trim().is_empty()).count() } else { 0 };
+    if top + tail < first { top + tail } else { top }
+}
+
+/// First words of a question.
+const ASKING: [&str; 13] = [
+    "allow", "apply", "approve", "are", "can", "continue", "do", "is", "proceed", "run", "should", "trust",
+    "would",
+];
+/// Rows that a question may wrap over.
+const WRAPPED: usize = 4;
+
+/// The question in these rows: the last sentence that begins as one and ends in a question mark, or
+/// else the last row with a question mark, or else the heading.
+fn question(rows: &[String]) -> String {
+    let is_gap = |text: &String| text.trim().is_empty() || is_rule(text);
+    let begins = |text: &String| {
+        let text = text.trim_start().to_lowercase();
+        ASKING.contains(&text.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default())
+    };
+    let ends: Vec<usize> = (0..rows.len()).filter(|y| rows[*y].trim_end().ends_with('?')).collect();
+    let from = |end: usize| {
+        let near = (0..=end).rev().take(WRAPPED).take_while(|y| !is_gap(&rows[*y]));
+        near.filter(|y| *y == end || !ends.contains(y)).find(|y| begins(&rows[*y]))
+    };
+    let sentence = ends.iter().rev().find_map(|end| Some(from(*end)?..*end + 1));
+    let marked = || rows.iter().rposition(|text| text.contains('?')).map(|y| y..y + 1);
+    let heading = || rows.iter().position(|text| !is_gap(text)).map(|y| y..y + 1);
+    let found = sentence.or_else(marked).or_else(heading);
+    found.map(|range| joined(&rows[range].join(" "))).unwrap_or_default()
+}
+
+/// Rows without the indent that they have in common.
+fn outdented(rows: Vec<String>) -> Vec<String> {
+    let indent = |text: &String| text.chars().take_while(|c| c.is_whitespace()).count();
+    let common = rows.iter().map(indent).min().unwrap_or(0);
+    rows.into_iter().map(|text| text.chars().skip(common).collect()).collect()
+}

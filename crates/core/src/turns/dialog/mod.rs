@@ -1,0 +1,136 @@
+//! The question that a blocked program shows: what it asks, what can be chosen, and how.
+//!
+//! A menu has one marked option (`❯ 1. Yes`) and others in the same column; a question on the line
+//! of the cursor names its answers (`[y/N]`, `(Y)es/(N)o`) or takes text. Both are read from the
+//! rendered screen, for any program: only whether it is blocked is for its rules to say.
+
+mod choose;
+mod line;
+mod menu;
+#[cfg(test)]
+mod tests;
+
+use tapdeck_term::Term;
+
+use super::{AgentState, Detector, Evidence, Judgement};
+
+pub use choose::{Choice, NoChoice};
+
+/// Rows above the options that belong to a dialog, at most.
+const DETAIL: usize = 40;
+/// The most options that are read.
+const OPTIONS: usize = 100;
+
+/// A question on the screen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Dialog {
+    /// The question.
+    pub question: String,
+    /// The rows above the options, without blank ones: what the question is about.
+    pub detail: Vec<String>,
+    /// What can be chosen.
+    pub options: Vec<DialogOption>,
+    /// How it is answered.
+    pub form: Form,
+    /// Its first and last row on the screen.
+    rows: (u16, u16),
+    /// Escape calls it off.
+    escape: bool,
+}
+
+/// An option of a dialog.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DialogOption {
+    /// The number in front of it, or its place from 1.
+    pub number: u32,
+    /// Its text.
+    pub label: String,
+    /// Whether Enter chooses it.
+    pub marked: bool,
+    /// What chooses it: the text that is typed, or for menus the digit.
+    types: Option<String>,
+}
+
+/// How a dialog is answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// By moving a mark, or by the number of an option.
+    Menu,
+    /// By a line of text, behind which Enter is pressed.
+    Line {
+        /// Whether other text than the options is taken.
+        free: bool,
+        /// Whether it is a password or the like.
+        secret: bool,
+        /// The number of its row since the beginning.
+        row: u64,
+    },
+    /// By Enter alone.
+    Key,
+}
+
+/// What answers a dialog.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reply {
+    /// This option of a menu, by its place.
+    Option(usize),
+    /// Escape.
+    Escape,
+    /// A line of text.
+    Line(String),
+    /// Enter.
+    Enter,
+}
+
+impl Dialog {
+    /// Reads the question that a program shows, if it is blocked by one.
+    pub fn read(term: &Term, judgement: &Judgement) -> Option<Self> {
+        match (judgement.state, judgement.evidence) {
+            (AgentState::Blocked, Evidence::Prompt) => line::read(term),
+            (AgentState::Blocked, _) => menu::read(term),
+            _ => None,
+        }
+    }
+
+    /// Reads the dialog again, whatever the program's state is now. `None` when there is none of
+    /// the same form, or another one.
+    pub fn again(&self, term: &Term) -> Option<Self> {
+        let now = match self.form {
+            Form::Menu => menu::read(term)?,
+            Form::Line { .. } | Form::Key => return line::stands(self, term).then(|| self.clone()),
+        };
+        let labels = |dialog: &Self| -> Vec<(u32, String)> {
+            dialog.options.iter().map(|o| (o.number, o.label.clone())).collect()
+        };
+        (now.question == self.question && now.detail == self.detail && labels(&now) == labels(self))
+            .then_some(now)
+    }
+
+    /// The place of the marked option.
+    pub fn marked(&self) -> Option<usize> {
+        self.options.iter().position(|option| option.marked)
+    }
+
+    /// What is typed to choose an option of a menu at once: its digit.
+    pub fn digit(&self, option: usize) -> Option<char> {
+        self.options.get(option)?.types.as_ref()?.chars().next()
+    }
+
+    /// Offset of the last byte that wrote to any of its rows.
+    pub fn written(&self, term: &Term) -> u64 {
+        let rows = self.rows.0..=self.rows.1;
+        rows.filter_map(|y| term.row(y)?.written()).max().unwrap_or(0)
+    }
+}
+
+impl Detector {
+    /// Reads the question that the program asks, if it is blocked by one.
+    pub fn dialog(&self, term: &Term) -> Option<Dialog> {
+        Dialog::read(term, self.judgement())
+    }
+}
+
+/// Text with each run of blanks as one.
+fn joined(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
