@@ -1,0 +1,249 @@
+//! A real agent in a session of its own, in one of the surroundings in which people start agents.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+use tapdeck_term::Size;
+
+use super::bus::Watch;
+use super::model::Model;
+use super::{Agent, clock};
+
+const KEY: &str = "not-a-real-key-0123456789";
+
+/// Where an agent runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    Plain,
+    /// In a pane of a real tmux.
+    Tmux,
+    /// With tmux's variable only.
+    TmuxVariable,
+    /// With screen's variables.
+    Screen,
+}
+
+/// The surroundings of an agent.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Surroundings {
+    pub(super) name: &'static str,
+    pub(super) place: Place,
+    pub(super) rows: u16,
+    /// Whether a core of the machine is busy.
+    pub(super) loaded: bool,
+}
+
+pub(super) const COLS: u16 = 100;
+
+/// An agent, its session and its model.
+pub(super) struct Session {
+    pub(super) agent: Agent,
+    pub(super) model: Model,
+    pub(super) watch: Watch,
+    pub(super) around: Surroundings,
+    pub(super) home: PathBuf,
+    /// When it was started.
+    pub(super) started: f64,
+    binary: PathBuf,
+    path: std::ffi::OsString,
+}
+
+impl Session {
+    /// Starts an agent with everything answered that it would ask first.
+    pub(super) fn start(
+        agent: Agent,
+        around: Surroundings,
+        binary: &Path,
+        path: &std::ffi::OsStr,
+    ) -> Result<Self> {
+        let home = std::env::temp_dir().join(format!("tapdeck-agents-{}-{:.0}", std::process::id(), clock()));
+        fs::create_dir_all(home.join("project"))?;
+        fs::create_dir_all(home.join("run"))?;
+        super::private(&home.join("run"))?;
+        let model = Model::start(&home)?;
+        let setting = Setting { home: &home, path };
+        let (variables, inside) = prepare(agent, &home, &format!("http://127.0.0.1:{}", model.port))?;
+        let started = clock();
+        let mut command = if around.place == Place::Tmux {
+            let mut command = setting.command("tmux");
+            command.args(["-L", "judge", "-f", "/dev/null", "new-session", "-d", "-x"]);
+            // One row is tmux's own.
+            command.args([COLS.to_string(), "-y".to_owned(), (around.rows + 1).to_string()]);
+            command.arg(binary).args(["run", "--name", "agent", "--"]);
+            command
+        } else {
+            let mut command = setting.command(binary);
+            let size = format!("{COLS}x{}", around.rows);
+            command.args(["run", "-d", "--name", "agent", "--size", &size, "--"]);
+            command
+        };
+        match around.place {
+            Place::TmuxVariable => command.args(["env", "TMUX=/tmp/x,1,0"]),
+            Place::Screen => command.env("TERM", "screen").env("STY", "1234.pts-0.host"),
+            _ => &mut command,
+        };
+        crate::succeed(command.envs(variables).args(&inside).stdout(Stdio::null()))?;
+        let watch = watch(&home, Size { cols: COLS, rows: around.rows })?;
+        Ok(Self { agent, model, watch, around, started, binary: binary.into(), path: path.into(), home })
+    }
+
+    fn setting(&self) -> Setting<'_> {
+        Setting { home: &self.home, path: &self.path }
+    }
+
+    /// Runs the command, and returns what it says.
+    pub(super) fn tapdeck(&self, args: &[&str]) -> String {
+        let out = self.setting().command(&self.binary).args(args).stdin(Stdio::null()).output();
+        let Ok(out) = out else { return String::new() };
+        String::from_utf8_lossy(&out.stdout).into_owned() + &String::from_utf8_lossy(&out.stderr)
+    }
+
+    /// Presses keys, one after the other.
+    pub(super) fn press(&self, keys: &[&str]) {
+        let mut args = vec!["send", "agent"];
+        args.extend(keys);
+        self.tapdeck(&args);
+    }
+
+    /// Types a command as a person does, and presses Enter once it is drawn.
+    pub(super) fn type_command(&self, text: &str) {
+        let typed = self.watch.expect(text, false);
+        self.tapdeck(&["type", "agent", text]);
+        self.watch.shown(typed, 5.0);
+        self.watch.quiet(300.0, 3.0);
+        self.press(&["Enter"]);
+    }
+
+    /// Delivers a prompt. Returns what was said about it.
+    pub(super) fn paste(&self, text: &[u8], timeout: &str) -> Result<Value> {
+        let mut command = self.setting().command(&self.binary);
+        command.args(["paste", "agent", "-", "--json", "--timeout", timeout]);
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+        child.stdin.take().context("piped")?.write_all(text)?;
+        let out = child.wait_with_output()?;
+        let said = String::from_utf8_lossy(&out.stderr);
+        Ok(serde_json::from_slice(&out.stdout)
+            .unwrap_or_else(|_| json!({"outcome": "refused", "evidence": said.trim()})))
+    }
+
+    pub(super) fn resize(&self, cols: u16, rows: u16) -> Result<()> {
+        self.watch.resize(Size { cols, rows });
+        if self.around.place == Place::Tmux {
+            let (cols, rows) = (cols.to_string(), (rows + 1).to_string());
+            let mut command = self.setting().command("tmux");
+            return crate::succeed(command.args(["-L", "judge", "resize-window", "-x", &cols, "-y", &rows]));
+        }
+        self.tapdeck(&["resize", "agent", &format!("{cols}x{rows}")]);
+        Ok(())
+    }
+
+    /// What stands on the screen, and why the state is what it is.
+    pub(super) fn picture(&self) -> String {
+        format!("{}\n{}", self.tapdeck(&["explain", "agent"]), self.tapdeck(&["peek", "agent"]))
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.tapdeck(&["kill", "agent"]);
+        self.watch.closed(5.0);
+        if self.around.place == Place::Tmux {
+            let mut command = self.setting().command("tmux");
+            let _ = command.args(["-L", "judge", "kill-server"]).stderr(Stdio::null()).status();
+        }
+        // It would write to its log while the home is removed.
+        self.model.end();
+        // Some leave daemons behind, which have the home of this run and of nothing else.
+        let wanted = format!("HOME={}", self.home.display());
+        for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
+            let environ = fs::read(entry.path().join("environ")).unwrap_or_default();
+            let pid = entry.file_name().into_string().unwrap_or_default();
+            if environ.split(|b| *b == 0).any(|v| v == wanted.as_bytes()) && pid.parse::<u32>().is_ok() {
+                let _ = Command::new("kill").args(["-9", &pid]).stderr(Stdio::null()).status();
+            }
+        }
+        let _ = fs::remove_dir_all(&self.home);
+    }
+}
+
+/// How to start a program in a home of its own.
+struct Setting<'a> {
+    home: &'a Path,
+    path: &'a std::ffi::OsStr,
+}
+
+impl Setting<'_> {
+    fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
+        let mut command = Command::new(program);
+        command.current_dir(self.home.join("project")).env("PATH", self.path).env("HOME", self.home);
+        command.env("XDG_STATE_HOME", self.home.join("state")).env("XDG_RUNTIME_DIR", self.home.join("run"));
+        command.env("XDG_CONFIG_HOME", self.home.join("config")).env("TERM", "xterm-256color");
+        command.env("TMUX_TMPDIR", self.home).env("LC_ALL", "C.UTF-8");
+        for name in ["TMUX", "TMUX_PANE", "STY", "NO_COLOR", "TERM_PROGRAM", "CLAUDECODE", "TAPDECK_SESSION"]
+        {
+            command.env_remove(name);
+        }
+        command
+    }
+}
+
+/// Variables, and a program with its arguments.
+type Program = (Vec<(&'static str, String)>, Vec<&'static str>);
+
+/// Writes the settings of an agent. Returns how to start it.
+fn prepare(agent: Agent, home: &Path, url: &str) -> Result<Program> {
+    let project = home.join("project");
+    let folder = project.to_str().context("the temporary folder has a plain name")?;
+    match agent {
+        Agent::Claude => {
+            let config = json!({
+                "hasCompletedOnboarding": true, "theme": "dark",
+                "projects": {folder: {"hasTrustDialogAccepted": true}},
+                "customApiKeyResponses": {"approved": [&KEY[KEY.len() - 20..]], "rejected": []},
+            });
+            fs::write(home.join(".claude.json"), config.to_string())?;
+            let on = || "1".to_owned();
+            let variables = vec![
+                ("ANTHROPIC_BASE_URL", url.to_owned()),
+                ("ANTHROPIC_API_KEY", KEY.to_owned()),
+                ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", on()),
+                ("DISABLE_AUTOUPDATER", on()),
+                ("IS_SANDBOX", on()),
+            ];
+            Ok((variables, vec!["claude", "--permission-mode", "default"]))
+        }
+        Agent::Codex => {
+            fs::create_dir_all(home.join(".codex"))?;
+            let config = format!(
+                "model = \"mock-model\"\nmodel_provider = \"mock\"\ncheck_for_update_on_startup = false\n\
+                 approval_policy = \"on-request\"\nsandbox_mode = \"read-only\"\n\
+                 [model_providers.mock]\nname = \"mock\"\nbase_url = \"{url}/v1\"\n\
+                 wire_api = \"responses\"\nenv_key = \"MOCK_KEY\"\n\
+                 [projects.\"{folder}\"]\ntrust_level = \"trusted\"\n"
+            );
+            fs::write(home.join(".codex/config.toml"), config)?;
+            Ok((vec![("MOCK_KEY", KEY.to_owned())], vec!["codex"]))
+        }
+    }
+}
+
+/// Finds the session's socket, and subscribes.
+fn watch(home: &Path, size: Size) -> Result<Watch> {
+    let folder = home.join("run/tapdeck");
+    let deadline = clock() + 30_000.0;
+    loop {
+        let entries = fs::read_dir(&folder).into_iter().flatten().flatten().map(|e| e.path());
+        let mut sockets = entries.filter(|p| p.extension().is_some_and(|e| e == "sock"));
+        if let Some(watch) = sockets.find_map(|s| Watch::start(&s, size).ok()) {
+            return Ok(watch);
+        }
+        ensure!(clock() < deadline, "no session in {} after 30 s", folder.display());
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
