@@ -785,13 +785,6 @@ impl TryFrom<AnyPaste> for Paste {
     }
 }
 
-impl Paste {
-    /// Returns a request that pastes this text and presses Enter.
-    pub fn new(text: impl Into<String>) -> Self {
-        Self { text: text.into(), enter: true, raw: false, wait_ms: None }
-    }
-}
-
 /// The longest choice or text of `ANSWER`, in bytes.
 pub const MAX_ANSWER: usize = 64 << 10;
 
