@@ -10,6 +10,7 @@ use tapdeck::live::{Address, AddressError, Bus, DoorError, DoorOptions, Doors, G
 use tapdeck::turns::RuleBook;
 use tapdeck_host::{Keyboard, Launch, Pressed, Session};
 
+use crate::config::Config;
 use crate::ending::say;
 use crate::failure::{Failure, Result};
 use crate::{detached_host, parse};
@@ -49,7 +50,8 @@ impl DoorArgs {
     pub(crate) fn open(&self, launch: &Launch, recording: Option<&Path>) -> Result<Option<OpenDoors>> {
         let asked = self.detach || self.detached_host || !self.bus.is_empty();
         let argv = launch.shown_command();
-        let chosen = RuleBook::load()
+        let ignored = Config::load()?.agents.ignore_journals;
+        let chosen = RuleBook::load_ignoring(ignored)
             .and_then(|book| book.choose_as(&argv, self.agent.as_deref(), self.prompt.as_deref()));
         let mut options = DoorOptions::default();
         options.turns = match chosen {

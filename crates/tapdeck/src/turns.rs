@@ -131,6 +131,8 @@ fn read(path: &Path) -> io::Result<String> {
 pub struct RuleBook {
     agents: Agents,
     made: Mutex<BTreeMap<String, Arc<Rules>>>,
+    /// Journals that are not read: `AGENT`, `AGENT/JOURNAL`, or `*` for all.
+    ignored: Vec<String>,
 }
 
 impl RuleBook {
@@ -139,7 +141,24 @@ impl RuleBook {
     /// # Errors
     /// When one cannot be read, or makes no sense.
     pub fn load() -> Result<Arc<Self>, RuleBookError> {
-        Ok(Arc::new(Self { agents: load()?, made: Mutex::default() }))
+        Self::load_ignoring(Vec::new())
+    }
+
+    /// Reads the rule files, and leaves out some of the agents' journals: all of an `AGENT`, one of
+    /// them as `AGENT/JOURNAL`, or all of all agents as `*`.
+    ///
+    /// # Errors
+    /// When a file cannot be read, or makes no sense.
+    pub fn load_ignoring(journals: Vec<String>) -> Result<Arc<Self>, RuleBookError> {
+        Ok(Arc::new(Self { agents: load()?, made: Mutex::default(), ignored: journals }))
+    }
+
+    fn ignores(&self, agent: &str, journal: &str) -> bool {
+        let is_it = |one: &String| match one.split_once('/') {
+            Some((of, name)) => of == agent && name == journal,
+            None => one == "*" || one == agent,
+        };
+        self.ignored.iter().any(is_it)
     }
 
     /// The rules of this name.
@@ -154,7 +173,7 @@ impl RuleBook {
         let known = || self.agents.names().into_iter().map(str::to_owned).collect();
         let rules = self.agents.rules(name)?;
         let rules = rules.ok_or_else(|| RuleBookError::Unknown { name: name.to_owned(), known: known() })?;
-        let rules = Arc::new(rules);
+        let rules = Arc::new(rules.without_journals(|journal| self.ignores(name, journal)));
         made.insert(name.to_owned(), Arc::clone(&rules));
         Ok(rules)
     }

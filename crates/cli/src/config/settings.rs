@@ -225,6 +225,14 @@ tables! {
         theme: String = String::new(),
     }
 
+    /// How the states and turns of coding agents are found.
+    [agents] AgentSettings {
+        /// Journals not to read: files in which an agent itself writes what it does. `"claude"` is
+        /// all of an agent, `"claude/transcript"` one of them, `"*"` all of them. Without them,
+        /// Tapdeck relies on the screen.
+        ignore_journals: Vec<String> = Vec::new(),
+    }
+
     /// Actions when the state of a session's program changes.
     [hooks] Hooks {
         /// Program to run, with its arguments. `{session}`, `{name}`, `{state}` and `{rule}` are

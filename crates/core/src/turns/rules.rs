@@ -267,10 +267,10 @@ impl Rules {
         &self.journals
     }
 
-    /// Judges the program by its screen alone.
+    /// Leaves out some of the journals, by their names.
     #[must_use]
-    pub fn without_journals(mut self) -> Self {
-        self.journals.clear();
+    pub fn without_journals(mut self, is_ignored: impl Fn(&str) -> bool) -> Self {
+        self.journals.retain(|journal| !is_ignored(&journal.name));
         self
     }
 

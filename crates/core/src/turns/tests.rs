@@ -410,6 +410,148 @@ fn what_stands_in_the_input_field_has_not_been_taken_however_long_ago_it_was_sub
     }
 }
 
+/// Rules of an agent with a screen, a status file and a transcript.
+fn agent_with_journals() -> RuleText {
+    let state = |name: &str, state, row: &str, stands| StateText {
+        name: name.into(),
+        state,
+        screen: vec![row.into()],
+        stands,
+        ..StateText::default()
+    };
+    let said = JournalRecord { said: vec!["text".into()], ..JournalRecord::default() };
+    let transcript =
+        Journal { name: "transcript".into(), lines: true, records: vec![said], ..Journal::default() };
+    RuleText {
+        name: "agent".into(),
+        by_state: true,
+        settle: Some(Duration::from_millis(300)),
+        answer_within: Some(Duration::from_secs(3)),
+        frame: Some("^› ?".into()),
+        echo: Some("^› ".into()),
+        states: vec![
+            state("question", AgentState::Blocked, "^Allow", Some(Duration::from_millis(250))),
+            state("at work", AgentState::Working, "^working", None),
+            state("prompt", AgentState::Idle, "^› ?", None),
+        ],
+        journals: vec![transcript],
+        ..RuleText::default()
+    }
+}
+
+impl Bench {
+    fn report(&mut self, ms: u64, file: u64, sure: bool, what: Reported) {
+        self.detector.advance(&self.term, at(ms));
+        let report = Report { source: "journal".into(), file, sure, at: WallTime::from_millis(ms), what };
+        self.detector.report(&self.term, report, at(ms));
+    }
+
+    fn state(&mut self, ms: u64) -> (AgentState, Evidence) {
+        self.detector.advance(&self.term, at(ms));
+        (self.detector.judgement().state, self.detector.judgement().evidence)
+    }
+}
+
+fn working() -> Reported {
+    Reported::State(AgentState::Working, String::new())
+}
+
+fn idle() -> Reported {
+    Reported::State(AgentState::Idle, String::new())
+}
+
+#[test]
+fn a_journal_is_believed_above_a_screen_that_shows_rest() {
+    let mut bench = Bench::new(&agent_with_journals(), Limits::default());
+    bench.out(0, "\x1b[?1049h\x1b[10H› ".as_bytes());
+    bench.report(100, 1, true, idle());
+    assert_eq!(bench.state(500), (AgentState::Idle, Evidence::Journal));
+    bench.type_in(1000, b"why?\r");
+    assert_eq!(bench.state(1001), (AgentState::Working, Evidence::Input));
+    // An idle word from before the prompt says nothing about it.
+    let old = Report { at: WallTime::from_millis(999), ..report_of(idle()) };
+    bench.detector.report(&bench.term, old, at(1010));
+    assert_eq!(bench.state(1011).0, AgentState::Working);
+    bench.report(1020, 1, true, working());
+    bench.report(1030, 2, true, Reported::Asked("why?".into()));
+    // The screen shows the question, something like an answer and the prompt for a long time.
+    bench.out(1100, "\x1b[H\x1b[J› why?\r\n\r\nReading\x1b[10H› ".as_bytes());
+    assert_eq!(bench.state(9000), (AgentState::Working, Evidence::Journal));
+    assert_eq!(bench.detector.judgement().against[0].state, AgentState::Idle);
+    // A question counts when it has stood for a while, and what it interrupts is not over.
+    bench.out(9000, "\x1b[5HAllow it?".as_bytes());
+    assert_eq!(bench.state(9200).0, AgentState::Working);
+    assert_eq!(bench.state(9300), (AgentState::Blocked, Evidence::Screen));
+    bench.out(9400, "\x1b[5H\x1b[K".as_bytes());
+    assert_eq!(bench.state(9600), (AgentState::Working, Evidence::Journal));
+    // The answer is the journal's, however little of it the screen shows.
+    let answer: String = (1..=100).map(|n| format!("line {n}\n")).collect();
+    bench.report(9700, 2, true, Reported::Said(answer.clone()));
+    bench.report(9710, 1, true, idle());
+    assert_eq!(bench.turns(9750).len(), 0, "the transcript may not have all of it yet");
+    bench.report(9800, 2, true, Reported::Said("and that is all".into()));
+    bench.report(9800, 2, true, Reported::Ended(false));
+    let turns = bench.turns(9810);
+    assert_eq!(turns.len(), 1);
+    assert_eq!(turns[0].text, format!("{}\n\nand that is all\n", answer.trim_end()));
+    assert_eq!((turns[0].input.as_str(), turns[0].truncated), ("why?", false));
+    assert_eq!(bench.state(9811), (AgentState::Idle, Evidence::Journal));
+}
+
+fn report_of(what: Reported) -> Report {
+    Report { source: "journal".into(), file: 1, sure: true, at: WallTime::ZERO, what }
+}
+
+#[test]
+fn a_journal_that_could_be_of_another_session_must_have_the_prompt() {
+    let mut bench = Bench::new(&agent_with_journals(), Limits::default());
+    bench.out(0, "\x1b[10H› ".as_bytes());
+    assert_eq!(bench.state(1000).0, AgentState::Idle);
+    bench.type_in(2000, "\x1b[200~cafe\u{301} au  lait\x1b[201~\r".as_bytes());
+    bench.report(2100, 1, false, Reported::Asked("something else".into()));
+    bench.report(2110, 1, false, Reported::Said("no answer to this".into()));
+    bench.report(2120, 1, false, Reported::Ended(false));
+    bench.report(2130, 1, false, idle());
+    assert_eq!(bench.state(2200), (AgentState::Working, Evidence::Input));
+    bench.report(2300, 2, false, Reported::Asked("caf\u{e9} au lait".into()));
+    assert!(bench.detector.has_taken());
+    bench.report(2310, 2, false, Reported::Said("one moment".into()));
+    bench.report(2320, 2, false, Reported::Ended(true));
+    bench.report(2320, 2, false, idle());
+    let turns = bench.turns(2400);
+    assert_eq!(turns.iter().map(|t| t.text.as_str()).collect::<Vec<_>>(), ["one moment\n"]);
+    assert!(turns[0].interrupted);
+    // The file is known now, whatever is asked next.
+    bench.report(3000, 2, false, Reported::Asked("typed elsewhere".into()));
+    bench.report(3010, 2, false, Reported::Said("yes".into()));
+    bench.report(3020, 2, false, Reported::Ended(false));
+    bench.report(3020, 2, false, idle());
+    assert_eq!(bench.turns(3100)[0].input, "typed elsewhere");
+}
+
+#[test]
+fn a_journal_that_stopped_is_believed_no_longer_than_a_silent_prompt_allows() {
+    let mut bench = Bench::new(&agent_with_journals(), Limits::default());
+    bench.out(0, "\x1b[10H› ".as_bytes());
+    bench.report(1000, 1, true, working());
+    assert_eq!(bench.state(9000).0, AgentState::Working);
+    assert_eq!(bench.state(12_000), (AgentState::Idle, Evidence::Screen));
+    assert_eq!(bench.detector.judgement().against[0].evidence, Evidence::Journal);
+}
+
+#[test]
+fn a_short_answer_without_a_sign_of_work_is_over_when_it_has_settled() {
+    let mut bench =
+        Bench::new(&RuleText { journals: Vec::new(), ..agent_with_journals() }, Limits::default());
+    bench.out(0, "\x1b[10H› ".as_bytes());
+    assert_eq!(bench.state(1000).0, AgentState::Idle);
+    bench.type_in(2000, b"hi\r");
+    bench.out(2050, "\x1b[H\x1b[J› hi\r\n\r\nhello\x1b[10H› ".as_bytes());
+    assert_eq!(bench.state(2200).0, AgentState::Working);
+    assert_eq!(bench.turns(2500).iter().map(|t| t.text.as_str()).collect::<Vec<_>>(), ["hello\n"]);
+    assert_eq!(bench.state(2501).0, AgentState::Idle);
+}
+
 #[test]
 fn time_alone_ends_nothing_unless_a_rule_says_so() {
     for (quiet, wanted) in [(None, 0), (Some(Duration::from_secs(5)), 1)] {
