@@ -18,8 +18,10 @@ use crate::time::{Stamp, Time, WallTime};
 const SCREEN_LAGS: Duration = Duration::from_millis(1500);
 /// How long a journal may speak of a question before the screen shows one.
 const QUESTION_LAGS: Duration = Duration::from_millis(1000);
-/// How long the journal's text of an answer is waited for after its end.
+/// How long the journal's text of an answer is waited for after its end, and how long for a sign
+/// that it has one.
 const TEXT_LAGS: Duration = Duration::from_millis(450);
+const PROMPT_LAGS: Duration = Duration::from_millis(250);
 /// After this long at a silent prompt, a journal that still speaks of work is not believed.
 const FORGOTTEN: Duration = Duration::from_secs(10);
 
@@ -137,6 +139,11 @@ pub(super) struct Told {
 }
 
 impl Told {
+    /// How long the end of the answer is waited for.
+    fn lag(&self) -> Duration {
+        if self.asked.is_some() { TEXT_LAGS } else { PROMPT_LAGS }
+    }
+
     /// The answer.
     pub(super) fn answer(&self) -> String {
         self.said.join("\n\n")
@@ -282,7 +289,7 @@ impl Detector {
     /// Whether the journal has the whole answer, or has had time to write it down.
     fn has_text(&self, lasts: Duration) -> bool {
         match &self.phase {
-            Phase::Running(run) if self.rules.has_transcript() => run.told.ended || lasts >= TEXT_LAGS,
+            Phase::Running(run) if self.rules.has_transcript() => run.told.ended || lasts >= run.told.lag(),
             _ => true,
         }
     }
@@ -291,7 +298,7 @@ impl Detector {
     pub(super) fn is_over(&self, run: &Run, now: Stamp) -> bool {
         let says_idle = self.word().filter(|word| word.state == AgentState::Idle);
         says_idle.is_some_and(|word| {
-            run.told.ended || !self.rules.has_transcript() || now.mono.since(word.seen.mono) >= TEXT_LAGS
+            run.told.ended || !self.rules.has_transcript() || now.mono.since(word.seen.mono) >= run.told.lag()
         })
     }
 
@@ -300,7 +307,8 @@ impl Detector {
         let word = self.word();
         let silent = word.filter(|w| w.state == AgentState::Working).map(|w| w.seen.mono.max(self.last.mono));
         let lags = word.filter(|w| w.state != AgentState::Working).into_iter();
-        let lags = lags.flat_map(|w| [TEXT_LAGS, QUESTION_LAGS, SCREEN_LAGS].map(|lag| w.seen.mono + lag));
+        let lags = lags
+            .flat_map(|w| [PROMPT_LAGS, TEXT_LAGS, QUESTION_LAGS, SCREEN_LAGS].map(|lag| w.seen.mono + lag));
         lags.chain(silent.map(|at| at + FORGOTTEN))
     }
 
