@@ -1,7 +1,8 @@
 // A model that knows a few answers by heart, on a free port of the loopback: enough of the Messages API, the Responses
 // API, chat completions and Gemini's API for a real agent to hold a conversation without an account. Writes its port to
 // the file named first, and to the one named second, if any, a line for each request: when it was asked and for what,
-// when the first byte of the answer left, when the last one did (`end`), or when the agent hung up before (`gone`).
+// when the first byte of the answer left, when the last one did (`end`), or when the agent hung up before (`gone`). The
+// folder named third, if any, is where notes are written; otherwise the agent's own words say where it works.
 //
 // What the prompt says decides how it is answered:
 //   be silent for N seconds    nothing is sent for so long
@@ -30,10 +31,11 @@ const body = (req) =>
 const said = (value) => (typeof value === "string" ? value : JSON.stringify(value ?? ""));
 
 // What the person said last, as they said it, without what the agent adds.
+const reminder = /\n\nTo suggest changes to a file you MUST[^]*$/;
 const added = /^(?:<system-reminder>|\[Request interrupted by user[^\]]*\]\s*$)/;
 const last = (messages) => {
   const content = messages?.findLast?.((m) => m.role === "user")?.content ?? "";
-  if (typeof content === "string") return content;
+  if (typeof content === "string") return content.replace(reminder, "");
   return content.map((part) => part.text ?? "").filter((text) => text && !added.test(text)).join("\n").replace(/^\[Request interrupted by user[^\]]*\]\n\n/, "");
 };
 const now = () => performance.timeOrigin + performance.now();
@@ -122,7 +124,7 @@ const messages = async (ask, res, noted) => {
     if (wanted) send("content_block_stop", { index: index++ });
   }
   if (wanted) {
-    const folder = (said(ask.system) + asked).match(/working directory:? (\/[^\s"\\]+)/i)?.[1] ?? "/tmp";
+    const folder = process.argv[4] ?? (said(ask.system) + asked).match(/working directory:? (\/[^\s"\\]+)/i)?.[1] ?? "/tmp";
     const input = { file_path: `${folder}/${wanted.file}`, content: wanted.content };
     send("content_block_start", { index, content_block: { type: "tool_use", id: `toolu_${requests}`, name: "Write", input: {} } });
     send("content_block_delta", { index, delta: { type: "input_json_delta", partial_json: JSON.stringify(input) } });
@@ -168,8 +170,11 @@ const responses = async (ask, res, noted) => {
 const completions = async (ask, res, noted) => {
   const person = ask.messages?.findLastIndex?.((m) => m.role === "user") ?? -1;
   const answered = said(ask.messages?.slice?.(person)).includes('"role":"tool"');
-  const wanted = writer(ask.tools) && noteWanted(last(ask.messages), answered);
-  const text = answer(said(ask.messages), last(ask.messages), answered);
+  const note = noteWanted(last(ask.messages), answered);
+  const wanted = writer(ask.tools) && note;
+  // Without tools, files are written by listing them.
+  const listing = note && said(ask.messages).includes("*file listing*") ? `${note.file}\n\`\`\`\n${note.content}\`\`\`\n\n` : "";
+  const text = listing + answer(said(ask.messages), last(ask.messages), answered);
   const usage = { prompt_tokens: 12, completion_tokens: 7, total_tokens: 19 };
   const head = { id: `chat_${requests}`, created: 1, model: ask.model };
   const call = wanted && { index: 0, id: `call_${requests}`, type: "function", function: writing(ask, wanted) };
@@ -197,7 +202,7 @@ const declared = (tools) => (tools ?? []).flatMap((tool) => tool.functionDeclara
 const writer = (tools) => declared(tools).find((tool) => /^(?:write|write_file|write_to_file|create)$/.test(tool.name));
 const writing = (ask, wanted) => {
   const tool = writer(ask.tools);
-  const folder = said(ask).match(/(?:working directory|current directory|Current Working Directory[^:]*):? ?`?(\/[^\s"\\`]+)/i)?.[1] ?? "/tmp";
+  const folder = process.argv[4] ?? "/tmp";
   const fields = Object.keys(tool.parameters?.properties ?? tool.parametersJsonSchema?.properties ?? {});
   const value = (field) => (/path|file/i.test(field) ? `${folder}/${wanted.file}` : wanted.content);
   const args = Object.fromEntries(fields.filter((field) => /path|file|content|text/i.test(field)).map((field) => [field, value(field)]));

@@ -5,6 +5,7 @@ mod bus;
 mod corpus;
 mod judge;
 mod model;
+mod prepare;
 mod prompts;
 mod report;
 mod session;
@@ -17,22 +18,40 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail};
 
-const USAGE: &str = "usage: cargo xtask agents states|prompts [--agent claude|codex] [--count N] [--only NAME] \
-    [--around NAME] [--seed N] [--silence SECONDS] [--binary PATH] [--json FILE] [--pictures]";
+const USAGE: &str = "usage: cargo xtask agents states|prompts [--agent NAME] [--count N] [--only NAME] \
+    [--around NAME] [--seed N] [--silence SECONDS] [--binary PATH] [--rules FOLDER] [--json FILE] [--pictures]";
 
 /// The agents that are judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Agent {
     Claude,
     Codex,
+    Gemini,
+    Qwen,
+    Opencode,
+    Aider,
 }
 
 impl Agent {
+    const ALL: [Self; 6] = [Self::Claude, Self::Codex, Self::Gemini, Self::Qwen, Self::Opencode, Self::Aider];
+
     fn name(self) -> &'static str {
         match self {
             Self::Claude => "claude",
             Self::Codex => "codex",
+            Self::Gemini => "gemini",
+            Self::Qwen => "qwen",
+            Self::Opencode => "opencode",
+            Self::Aider => "aider",
         }
+    }
+
+    fn of(name: &str) -> Result<Self> {
+        let names = || Self::ALL.map(Self::name).join(", ");
+        Self::ALL
+            .into_iter()
+            .find(|a| a.name() == name)
+            .with_context(|| format!("unknown agent {name:?}; use one of {}", names()))
     }
 }
 
@@ -47,6 +66,8 @@ pub(crate) struct Options {
     /// How long the long silence is, in seconds.
     silence: u32,
     binary: PathBuf,
+    /// A folder of rules to use in place of the built-in ones.
+    rules: Option<PathBuf>,
     json: Option<PathBuf>,
     pictures: bool,
 }
@@ -61,6 +82,7 @@ impl Options {
             seed: 1,
             silence: 25,
             binary: PathBuf::new(),
+            rules: None,
             json: None,
             pictures: false,
         };
@@ -72,8 +94,8 @@ impl Options {
             }
             let value = *args.next().with_context(|| format!("{name} needs a value\n{USAGE}"))?;
             match *name {
-                "--agent" if value == "claude" => options.agents = vec![Agent::Claude],
-                "--agent" if value == "codex" => options.agents = vec![Agent::Codex],
+                "--agent" => options.agents = vec![Agent::of(value)?],
+                "--rules" => options.rules = Some(value.into()),
                 "--count" => options.count = Some(value.parse().context("--count takes a number")?),
                 "--only" => options.only = Some(value.to_owned()),
                 "--around" => options.around = Some(value.to_owned()),

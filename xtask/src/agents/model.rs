@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-use super::clock;
+use super::{Agent, clock};
 
 /// A line of the log.
 #[derive(Clone, Debug)]
@@ -27,19 +27,21 @@ pub(super) struct Model {
     child: Child,
     pub(super) port: String,
     log: PathBuf,
+    /// Whether the agent's own requests have tools.
+    tools: bool,
 }
 
 impl Model {
-    pub(super) fn start(folder: &Path) -> Result<Self> {
+    pub(super) fn start(folder: &Path, agent: Agent) -> Result<Self> {
         let script = crate::root()?.join("cassettes/agents/fake-model.mjs");
         let (port, log) = (folder.join("port"), folder.join("model.jsonl"));
         let child = Command::new("node")
             .arg(script)
-            .args([&port, &log])
+            .args([&port, &log, &folder.join("project")])
             .stdin(Stdio::null())
             .spawn()
             .context("cannot start node")?;
-        let mut model = Self { child, port: String::new(), log };
+        let mut model = Self { child, port: String::new(), log, tools: agent != Agent::Aider };
         let deadline = clock() + 60_000.0;
         while model.port.is_empty() {
             ensure!(clock() < deadline, "the model does not listen after 60 s");
@@ -69,7 +71,10 @@ impl Model {
 
     /// Requests of the conversation itself since then. Those for titles and the like have no tools.
     pub(super) fn asked_since(&self, since: f64) -> Vec<Line> {
-        self.log().into_iter().filter(|l| l.event == "asked" && l.tools && l.at >= since).collect()
+        self.log()
+            .into_iter()
+            .filter(|l| l.event == "asked" && l.tools == self.tools && l.at >= since)
+            .collect()
     }
 
     /// Waits until a request of the conversation arrives whose last prompt has this in it.

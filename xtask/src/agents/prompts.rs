@@ -81,7 +81,7 @@ pub(super) fn run(options: &Options, path: &std::ffi::OsStr) -> Result<bool> {
             }
             let live = match session.take() {
                 Some(live) => live,
-                None => ready(Session::start(*agent, AROUND, &options.binary, path)?),
+                None => ready(Session::start(*agent, AROUND, options, path)?),
             };
             let mut delivery = deliver(&live, name, text)?;
             let goes_on =

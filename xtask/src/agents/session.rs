@@ -12,9 +12,8 @@ use tapdeck_term::Size;
 
 use super::bus::Watch;
 use super::model::Model;
-use super::{Agent, clock};
-
-const KEY: &str = "not-a-real-key-0123456789";
+use super::prepare::prepare;
+use super::{Agent, Options, clock};
 
 /// Where an agent runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,14 +57,24 @@ impl Session {
     pub(super) fn start(
         agent: Agent,
         around: Surroundings,
-        binary: &Path,
+        options: &Options,
         path: &std::ffi::OsStr,
     ) -> Result<Self> {
+        let binary = &options.binary;
         let home = std::env::temp_dir().join(format!("tapdeck-agents-{}-{:.0}", std::process::id(), clock()));
         fs::create_dir_all(home.join("project"))?;
         fs::create_dir_all(home.join("run"))?;
         super::private(&home.join("run"))?;
-        let model = Model::start(&home)?;
+        if let Some(rules) = &options.rules {
+            let folder = home.join("config/tapdeck/agents");
+            fs::create_dir_all(&folder)?;
+            for entry in
+                fs::read_dir(rules)?.flatten().filter(|e| e.path().extension().is_some_and(|e| e == "toml"))
+            {
+                fs::copy(entry.path(), folder.join(entry.file_name()))?;
+            }
+        }
+        let model = Model::start(&home, agent)?;
         let setting = Setting { home: &home, path };
         let (variables, inside) = prepare(agent, &home, &format!("http://127.0.0.1:{}", model.port))?;
         let started = clock();
@@ -89,7 +98,7 @@ impl Session {
         };
         crate::succeed(command.envs(variables).args(&inside).stdout(Stdio::null()))?;
         let watch = watch(&home, Size { cols: COLS, rows: around.rows })?;
-        Ok(Self { agent, model, watch, around, started, binary: binary.into(), path: path.into(), home })
+        Ok(Self { agent, model, watch, around, started, binary: binary.clone(), path: path.into(), home })
     }
 
     fn setting(&self) -> Setting<'_> {
@@ -103,17 +112,25 @@ impl Session {
         String::from_utf8_lossy(&out.stdout).into_owned() + &String::from_utf8_lossy(&out.stderr)
     }
 
+    /// Runs a command that writes to the session, also where a person is attached to it.
+    fn drive(&self, command: &str, args: &[&str]) {
+        let mut all = vec![command, "agent"];
+        all.extend(args);
+        if self.around.place == Place::Tmux {
+            all.push("--takeover");
+        }
+        self.tapdeck(&all);
+    }
+
     /// Presses keys, one after the other.
     pub(super) fn press(&self, keys: &[&str]) {
-        let mut args = vec!["send", "agent"];
-        args.extend(keys);
-        self.tapdeck(&args);
+        self.drive("send", keys);
     }
 
     /// Types a command as a person does, and presses Enter once it is drawn.
     pub(super) fn type_command(&self, text: &str) {
         let typed = self.watch.expect(text, false);
-        self.tapdeck(&["type", "agent", text]);
+        self.drive("type", &[text]);
         self.watch.shown(typed, 5.0);
         self.watch.quiet(300.0, 3.0);
         self.press(&["Enter"]);
@@ -190,46 +207,6 @@ impl Setting<'_> {
             command.env_remove(name);
         }
         command
-    }
-}
-
-/// Variables, and a program with its arguments.
-type Program = (Vec<(&'static str, String)>, Vec<&'static str>);
-
-/// Writes the settings of an agent. Returns how to start it.
-fn prepare(agent: Agent, home: &Path, url: &str) -> Result<Program> {
-    let project = home.join("project");
-    let folder = project.to_str().context("the temporary folder has a plain name")?;
-    match agent {
-        Agent::Claude => {
-            let config = json!({
-                "hasCompletedOnboarding": true, "theme": "dark",
-                "projects": {folder: {"hasTrustDialogAccepted": true}},
-                "customApiKeyResponses": {"approved": [&KEY[KEY.len() - 20..]], "rejected": []},
-            });
-            fs::write(home.join(".claude.json"), config.to_string())?;
-            let on = || "1".to_owned();
-            let variables = vec![
-                ("ANTHROPIC_BASE_URL", url.to_owned()),
-                ("ANTHROPIC_API_KEY", KEY.to_owned()),
-                ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", on()),
-                ("DISABLE_AUTOUPDATER", on()),
-                ("IS_SANDBOX", on()),
-            ];
-            Ok((variables, vec!["claude", "--permission-mode", "default"]))
-        }
-        Agent::Codex => {
-            fs::create_dir_all(home.join(".codex"))?;
-            let config = format!(
-                "model = \"mock-model\"\nmodel_provider = \"mock\"\ncheck_for_update_on_startup = false\n\
-                 approval_policy = \"on-request\"\nsandbox_mode = \"read-only\"\n\
-                 [model_providers.mock]\nname = \"mock\"\nbase_url = \"{url}/v1\"\n\
-                 wire_api = \"responses\"\nenv_key = \"MOCK_KEY\"\n\
-                 [projects.\"{folder}\"]\ntrust_level = \"trusted\"\n"
-            );
-            fs::write(home.join(".codex/config.toml"), config)?;
-            Ok((vec![("MOCK_KEY", KEY.to_owned())], vec!["codex"]))
-        }
     }
 }
 

@@ -49,7 +49,7 @@ enum Act {
 
 type Situation = (&'static str, Act);
 
-const COMMON: [Situation; 12] = [
+const COMMON: [Situation; 11] = [
     ("start", Act::Start),
     ("short answer", Act::Ask("Say something short")),
     ("short answer again", Act::Ask("Say something short, please")),
@@ -60,11 +60,11 @@ const COMMON: [Situation; 12] = [
     ("dialog denied", Act::Permit("Please write the note b", false)),
     ("words, then a dialog", Act::Permit("Please tell first, slowly, then write the note c", true)),
     ("silence, then a dialog", Act::Permit("Please be silent for 4 seconds and write the note d", true)),
-    ("Esc in mid-answer", Act::Break("Go on endlessly", &["Escape"], true)),
     ("resize in mid-answer", Act::Resize("Say it slowly, in 40 words")),
 ];
 
-const CLAUDE: [Situation; 8] = [
+const CLAUDE: [Situation; 9] = [
+    ("Esc in mid-answer", Act::Break("Go on endlessly", &["Escape"], true)),
     ("Ctrl-C in mid-answer", Act::Break("Go on and on, endlessly", &["C-c"], true)),
     ("Esc in the silence", Act::Break("Be silent for 20 seconds", &["Escape"], false)),
     ("/model", Act::Panel("/model", "Select model", "blocked", &["Escape"])),
@@ -75,7 +75,8 @@ const CLAUDE: [Situation; 8] = [
     ("exit", Act::Exit("/exit")),
 ];
 
-const CODEX: [Situation; 8] = [
+const CODEX: [Situation; 9] = [
+    ("Esc in mid-answer", Act::Break("Go on endlessly", &["Escape"], true)),
     ("Esc in the silence", Act::Break("Be silent for 20 seconds", &["Escape"], false)),
     ("task is still running", Act::Menu("Say it slowly, in 60 words", &["C-c"], RUNNING, &["Escape"], false)),
     ("task is cancelled", Act::Menu("Go on and on, endlessly", &["C-c"], RUNNING, &["Enter"], true)),
@@ -84,6 +85,25 @@ const CODEX: [Situation; 8] = [
     ("/status", Act::Panel("/status", "Session:", "idle", &[])),
     ("unknown command", Act::Panel("/nonsense", "Unrecognized", "idle", &["C-u"])),
     ("exit", Act::Exit("/quit")),
+];
+const GEMINI: [Situation; 5] = [
+    ("Esc in mid-answer", Act::Break("Go on endlessly", &["Escape"], true)),
+    ("Esc in the silence", Act::Break("Be silent for 20 seconds", &["Escape"], false)),
+    ("/model", Act::Panel("/model", "Select Model", "blocked", &["Escape"])),
+    ("unknown command", Act::Panel("/nonsense", "Unknown", "idle", &[])),
+    ("exit", Act::Exit("/quit")),
+];
+const OPENCODE: [Situation; 5] = [
+    ("Esc in mid-answer", Act::Break("Go on endlessly", &["Escape", "Escape"], true)),
+    ("Esc in the silence", Act::Break("Be silent for 20 seconds", &["Escape", "Escape"], false)),
+    ("/models", Act::Panel("/models", "Select model", "blocked", &["Escape"])),
+    ("/help", Act::Panel("/help", "Press ctrl", "blocked", &["Escape"])),
+    ("exit", Act::Exit("/exit")),
+];
+const AIDER: [Situation; 3] = [
+    ("Ctrl-C in mid-answer", Act::Break("Go on endlessly", &["C-c"], true)),
+    ("unknown command", Act::Panel("/nonsense", "Invalid command", "idle", &[])),
+    ("exit", Act::Exit("/exit")),
 ];
 const RUNNING: &str = "Task is still running";
 
@@ -128,7 +148,13 @@ pub(super) fn run(options: &Options, path: &std::ffi::OsStr) -> Result<bool> {
     let mut outcomes = Vec::new();
     for agent in &options.agents {
         let mut left = options.count.unwrap_or(usize::MAX);
-        let own: &[Situation] = if *agent == Agent::Claude { &CLAUDE } else { &CODEX };
+        let own: &[Situation] = match agent {
+            Agent::Claude => &CLAUDE,
+            Agent::Codex => &CODEX,
+            Agent::Gemini | Agent::Qwen => &GEMINI,
+            Agent::Opencode => &OPENCODE,
+            Agent::Aider => &AIDER,
+        };
         let wanted = |(name, act): &&Situation| {
             options.only.as_deref().is_none_or(|o| name.contains(o) || matches!(act, Act::Start))
         };
@@ -139,7 +165,7 @@ pub(super) fn run(options: &Options, path: &std::ffi::OsStr) -> Result<bool> {
             }
             let some = &all[..all.len().min(left)];
             left -= some.len();
-            let session = Session::start(*agent, around, &options.binary, path)?;
+            let session = Session::start(*agent, around, options, path)?;
             let _load = around.loaded.then(Load::start);
             for (name, act) in some {
                 let outcome = Script::new(&session, name).play(*act, options);
@@ -289,7 +315,7 @@ impl<'a> Script<'a> {
         let returned = clock();
         if said["outcome"] != json!("submitted") {
             let arrived = self.session.model.wait_asked(since, &mark, 1.0).map_or("nothing", |_| "it");
-            bail!("{} ({}), and {arrived} arrived", said["outcome"], said["evidence"]);
+            bail!("{said}, and {arrived} arrived");
         }
         let asked =
             self.session.model.wait_asked(since, &mark, 10.0).context("submitted, but nothing arrived")?;
@@ -315,14 +341,17 @@ impl<'a> Script<'a> {
     }
 
     fn permit(&mut self, text: &str, yes: bool) -> Result<()> {
-        let question = match self.session.agent {
-            Agent::Claude => "Do you want to",
-            Agent::Codex => "Would you like to run",
+        let (question, no): (_, &[&str]) = match self.session.agent {
+            Agent::Claude => ("Do you want to", &["Escape"]),
+            Agent::Codex => ("Would you like to run", &["Escape"]),
+            Agent::Gemini | Agent::Qwen => ("Apply this change?", &["Escape"]),
+            Agent::Opencode => ("Permission required", &["Escape"]),
+            Agent::Aider => ("(Y)es/(N)o", &["n", "Enter"]),
         };
         let shown = self.session.watch.expect(question, false);
         let asked = self.ask(text)?;
         let called = self.session.model.wait_end(asked.id, PATIENCE).context("no tool call")?;
-        if called.kind != "tool" {
+        if called.kind != "tool" && self.session.agent != Agent::Aider {
             bail!("the model did not call the tool: {called:?}");
         }
         let drawn = self.session.watch.shown(shown, 20.0).context("no dialog")?;
@@ -330,9 +359,9 @@ impl<'a> Script<'a> {
         self.dialog = Some(drawn);
         let blocked = self.session.watch.state("blocked", asked.from, 10.0);
         let gone = self.session.watch.expect(question, true);
-        let went = self.press_until(drawn, if yes { "Enter" } else { "Escape" }, gone)?;
+        let went = self.press_until(drawn, if yes { &["Enter"] } else { no }, gone)?;
         blocked.context("never blocked")?;
-        if !yes {
+        if !yes || self.session.agent == Agent::Aider {
             return self.rest(went);
         }
         let next = self.session.model.wait_asked(called.at, "", 10.0).context("the tool gave no result")?;
@@ -341,10 +370,10 @@ impl<'a> Script<'a> {
     }
 
     /// Answers a dialog, again where a key is lost. Returns when it went.
-    fn press_until(&mut self, drawn: f64, key: &str, gone: Wanted) -> Result<f64> {
+    fn press_until(&mut self, drawn: f64, keys: &[&str], gone: Wanted) -> Result<f64> {
         for _ in 0..10 {
             let pressed = clock();
-            self.session.press(&[key]);
+            self.session.press(keys);
             if let Some(went) = self.session.watch.shown(gone, 2.0) {
                 self.phases.push(Phase {
                     name: "dialog",
