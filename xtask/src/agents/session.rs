@@ -140,6 +140,9 @@ impl Session {
     pub(super) fn paste(&self, text: &[u8], timeout: &str) -> Result<Value> {
         let mut command = self.setting().command(&self.binary);
         command.args(["paste", "agent", "-", "--json", "--timeout", timeout]);
+        if self.around.place == Place::Tmux {
+            command.arg("--takeover");
+        }
         let mut child =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
         child.stdin.take().context("piped")?.write_all(text)?;
