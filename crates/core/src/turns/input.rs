@@ -25,9 +25,17 @@ pub(super) struct Typing {
     /// Something was pressed that changes the line in ways that are not followed here: completion,
     /// history, a moved cursor.
     edited: bool,
+    /// Escape was pressed since something was submitted.
+    escaped: bool,
 }
 
 impl Typing {
+    /// Whether Escape was pressed since something was submitted, by which many programs are
+    /// interrupted.
+    pub(super) fn is_escaped(&self) -> bool {
+        self.escaped || self.sequence == [0x1b]
+    }
+
     /// Whether anything was pressed since something was submitted.
     pub(super) fn is_begun(&self) -> bool {
         self.edited || !self.line.is_empty()
@@ -84,6 +92,7 @@ impl Typing {
             did(act, &self.line, self.edited);
             self.line.clear();
             self.edited = false;
+            self.escaped = false;
         }
     }
 
@@ -102,6 +111,7 @@ impl Typing {
                     ("13", "" | "1", _) => return Some(Typed::Enter),
                     ("99", "5", _) => return Some(Typed::Interrupt),
                     ("117", "5", _) => self.line.clear(),
+                    ("27", "" | "1", _) => (self.escaped, self.edited) = (true, true),
                     _ => self.edited = true,
                 }
             }

@@ -139,11 +139,6 @@ pub(super) struct Told {
 }
 
 impl Told {
-    /// How long the end of the answer is waited for.
-    fn lag(&self) -> Duration {
-        if self.asked.is_some() { TEXT_LAGS } else { PROMPT_LAGS }
-    }
-
     /// The answer.
     pub(super) fn answer(&self) -> String {
         self.said.join("\n\n")
@@ -289,16 +284,22 @@ impl Detector {
     /// Whether the journal has the whole answer, or has had time to write it down.
     fn has_text(&self, lasts: Duration) -> bool {
         match &self.phase {
-            Phase::Running(run) if self.rules.has_transcript() => run.told.ended || lasts >= run.told.lag(),
+            Phase::Running(run) if self.rules.has_transcript() => run.told.ended || lasts >= self.lag(run),
             _ => true,
         }
+    }
+
+    /// How long the end of an answer is waited for. A prompt that was taken back has none.
+    fn lag(&self, run: &Run) -> Duration {
+        let has_answer = run.told.asked.is_some() && !(self.typing.is_escaped() && run.told.said.is_empty());
+        if has_answer { TEXT_LAGS } else { PROMPT_LAGS }
     }
 
     /// Whether the journals say that what was submitted is over.
     pub(super) fn is_over(&self, run: &Run, now: Stamp) -> bool {
         let says_idle = self.word().filter(|word| word.state == AgentState::Idle);
         says_idle.is_some_and(|word| {
-            run.told.ended || !self.rules.has_transcript() || now.mono.since(word.seen.mono) >= run.told.lag()
+            run.told.ended || !self.rules.has_transcript() || now.mono.since(word.seen.mono) >= self.lag(run)
         })
     }
 
