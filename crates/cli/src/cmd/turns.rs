@@ -12,7 +12,7 @@ use tapdeck_serve::client::ClientError;
 use tapdeck_tape::{Container, Format, Item, Kind};
 use tapdeck_term::Settings;
 
-use crate::ending::{Ending, print, print_json};
+use crate::ending::{Ending, print, print_json, say};
 use crate::failure::{Failure, Result};
 use crate::human;
 use crate::keys::IdentityArgs;
@@ -58,6 +58,9 @@ pub(crate) struct ShowArgs {
     /// The turn, as SESSION:NUMBER; without a number, the last one
     #[arg(value_name = "ID")]
     id: String,
+    /// Do not warn about an answer of which only a part is known
+    #[arg(long)]
+    allow_truncated: bool,
     /// Print the program's raw output
     #[arg(long, group = "how")]
     raw: bool,
@@ -202,6 +205,9 @@ fn show(args: &ShowArgs) -> Result {
         stream.pass_on(&raw);
         stream.end();
     } else {
+        if turn["truncated"] == json!(true) && !args.allow_truncated {
+            say("only a part of this answer is known: the rest left the screen unread");
+        }
         print(format_args!("{text}"));
         if !text.is_empty() && !text.ends_with('\n') {
             print(format_args!("\n"));
