@@ -12,7 +12,7 @@ use crate::failure::{Failure, Result};
 use crate::human;
 use crate::parse;
 use crate::sender::SenderArgs;
-use crate::sessions::{ask, connect, find};
+use crate::sessions::{ask, find};
 
 /// Submit a prompt to a session and print the answer.
 #[derive(Args)]
@@ -62,7 +62,8 @@ pub(crate) fn run(args: &AskArgs) -> Result {
     }
     let listing = find(Some(&args.session))?;
     let role = if args.sender.bot { Role::Bot } else { Role::Human };
-    let mut bus = connect(&listing, "ask", role)?;
+    // The paste claims the stick: a prompt that waits for another must not hold it.
+    let mut bus = client::connect_to_watch(&listing, "ask", role)?;
     if args.sender.takeover {
         ask(&mut bus, &Take)?;
     }

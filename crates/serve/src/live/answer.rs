@@ -63,6 +63,8 @@ enum Keys {
     Escape,
     /// A line of text and Enter.
     Line,
+    /// The text for a field.
+    Text,
 }
 
 /// An answer at work.
@@ -227,6 +229,14 @@ impl AnswerWork {
             }
         }
         // What has written to the dialog may be its reaction, which must not be taken twice.
+        if let (Keys::Text, Act::Field(at, text)) = (sent.keys, &self.act) {
+            return match dialog.shows(*at, text) && now >= sent.at + GONE {
+                true => Progress::Press(Keys::Enter),
+                false => {
+                    Progress::Wait("the text was typed, and has not come on the screen; Enter was not sent")
+                }
+            };
+        }
         let untouched = dialog.written(look.term()) <= sent.written && dialog.marked() == sent.marked;
         let pause = IGNORED * 2_u32.pow(sent.attempts.saturating_sub(1));
         let again = untouched && sent.keys != Keys::Line && sent.attempts < ATTEMPTS;
@@ -270,7 +280,8 @@ impl AnswerWork {
             Act::Escape => Progress::Press(Keys::Escape),
             Act::Enter => Progress::Press(Keys::Enter),
             Act::Line(_) => Progress::Press(Keys::Line),
-            Act::Option(at) => Progress::Press(match dialog.digit(*at) {
+            Act::Field(at, _) if dialog.marked() == Some(*at) => Progress::Press(Keys::Text),
+            Act::Option(at) | Act::Field(at, _) => Progress::Press(match dialog.digit(*at) {
                 Some(digit) => Keys::Digit(digit),
                 None => towards(dialog.marked(), *at),
             }),
@@ -279,8 +290,13 @@ impl AnswerWork {
 
     /// Returns what to press next at a menu whose mark has moved.
     fn keys_after_move(&self, dialog: &Dialog, sent: Sent, stood: Duration) -> Option<Keys> {
-        let Act::Option(wanted) = self.act else { return None };
+        let (wanted, is_field) = match self.act {
+            Act::Option(at) => (at, false),
+            Act::Field(at, _) => (at, true),
+            _ => return None,
+        };
         match (sent.keys, dialog.marked() == Some(wanted)) {
+            (Keys::Arrows(..) | Keys::Digit(_), true) if is_field => (stood >= GONE).then_some(Keys::Text),
             (Keys::Arrows(..), true) => Some(Keys::Enter),
             // A digit that only moves the mark wants an Enter. One that chooses may show the mark on
             // its way out.
@@ -331,6 +347,10 @@ impl AnswerWork {
             Keys::Arrows(arrow, times) => key(arrow).repeat(times),
             Keys::Enter => key(Key::Enter),
             Keys::Escape => key(Key::Escape),
+            Keys::Text => {
+                let text = if let Act::Field(_, text) = &self.act { text.as_str() } else { "" };
+                keys::text(text, modes)
+            }
             Keys::Line => {
                 let text = if let Act::Line(text) = &self.act { text.as_str() } else { "" };
                 let mut bytes = keys::text(text, modes);
@@ -346,7 +366,7 @@ impl AnswerWork {
             Act::Escape => "Escape".to_owned(),
             Act::Enter => "Enter".to_owned(),
             Act::Line(_) if self.dialog.is_secret() => "(hidden)".to_owned(),
-            Act::Line(text) => text.clone(),
+            Act::Line(text) | Act::Field(_, text) => text.clone(),
             Act::Option(at) => {
                 let option = self.dialog.options.get(*at);
                 option.map_or_else(String::new, |o| format!("{}. {}", o.number, o.label))

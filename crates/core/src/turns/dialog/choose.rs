@@ -46,6 +46,9 @@ pub enum NoChoice {
         /// Those that it fits.
         labels: Vec<String>,
     },
+    /// The option with this number is a field.
+    #[error("option {0} takes text: give the text instead of its number")]
+    Field(u32),
     /// It takes one of its options, and no text.
     #[error("the question takes one of its options, and no text")]
     NoText,
@@ -84,8 +87,9 @@ impl Dialog {
             Choice::Yes => self.consent().ok_or_else(|| NoChoice::None("yes".into())),
             Choice::No => self.refusal().ok_or_else(|| NoChoice::None("no".into())),
             Choice::Number(number) => match self.options.iter().position(|o| o.number == *number) {
+                Some(at) if self.options[at].field => Err(NoChoice::Field(*number)),
                 Some(at) => Ok(self.pick(at)),
-                None if self.takes_text() => self.line(&number.to_string()),
+                None if self.takes_text() && self.options.is_empty() => self.line(&number.to_string()),
                 None => Err(NoChoice::Number(*number)),
             },
             Choice::Label(text) => self.labelled(text),
@@ -99,7 +103,12 @@ impl Dialog {
 
     /// Whether it takes text other than its options.
     pub fn takes_text(&self) -> bool {
-        matches!(self.form, Form::Line { free: true, .. })
+        matches!(self.form, Form::Line { free: true, .. }) || self.field().is_some()
+    }
+
+    /// The place of the option that is a field for text.
+    fn field(&self) -> Option<usize> {
+        self.options.iter().position(|option| option.field)
     }
 
     /// Whether the text that it takes is a secret.
@@ -120,7 +129,10 @@ impl Dialog {
         if text.contains(['\n', '\r']) {
             return Err(NoChoice::Lines);
         }
-        Ok(Reply::Line(text.to_owned()))
+        Ok(match self.field() {
+            Some(at) => Reply::Field(at, text.to_owned()),
+            None => Reply::Line(text.to_owned()),
+        })
     }
 
     fn consent(&self) -> Option<Reply> {
@@ -170,6 +182,7 @@ impl Dialog {
             let found: Vec<usize> = (0..self.options.len()).filter(|at| fit(&self.options[*at])).collect();
             match found.as_slice() {
                 [] => {}
+                [at] if self.options[*at].field => return Err(NoChoice::Field(self.options[*at].number)),
                 [at] => return Ok(self.pick(*at)),
                 many => {
                     let labels = many.iter().map(|at| self.options[*at].label.clone()).collect();

@@ -14,6 +14,8 @@ const MORE: [char; 4] = ['↓', '↑', '▲', '▼'];
 const SIDES: [char; 6] = ['│', '┃', '║', '▌', '▏', '▕'];
 /// Begins a row of a conversation rather than of a dialog.
 const BULLETS: [char; 12] = ['•', '●', '◦', '✗', '✔', '■', '✻', '✶', '✽', '✢', '⏺', '✦'];
+/// Words of an option that is a field for text.
+const FIELDS: [&str; 4] = ["type something", "type your", "type here", "enter your own"];
 /// A row with so many of them is a rule.
 const RULE: usize = 10;
 
@@ -26,33 +28,50 @@ struct Row {
     label: String,
 }
 
-/// Reads the lowest menu on the screen.
+/// Reads the lowest menu on the screen, or else a panel that Escape closes.
 pub(super) fn read(term: &Term) -> Option<Dialog> {
     let rows: Vec<String> = term.screen().map(|line| bare(&line.text())).collect();
+    menu(&rows).or_else(|| panel(&rows))
+}
+
+fn menu(rows: &[String]) -> Option<Dialog> {
     let is_marked = |text: &String| row(text).filter(|row| row.marked);
     let (at, marked) =
         rows.iter().enumerate().rev().find_map(|(y, text)| is_marked(text).map(|row| (y, row)))?;
-    let (first, mut options) = above(&rows, at, &marked);
+    let (first, mut options) = above(rows, at, &marked);
     let place = options.len();
     options.push(option(&marked, place));
-    let last = below(&rows, at, &marked, &mut options);
-    let footer: Vec<String> = rows[first..].iter().map(|text| text.to_lowercase()).collect();
-    let escape = footer.iter().any(|text| names_escape(text));
+    let last = below(rows, at, &marked, &mut options);
+    let escape = rows[first..].iter().any(|text| names_escape(text));
+    let says_enter = || rows[first..].iter().any(|text| text.to_lowercase().contains("enter"));
     // A mark without a number also stands in front of prompts. A dialog says how to leave it.
-    if marked.number.is_none()
-        && (options.len() < 2 || !(escape || footer.iter().any(|t| t.contains("enter"))))
-    {
+    if marked.number.is_none() && (options.len() < 2 || !(escape || says_enter())) {
         return None;
     }
-    let top = top(&rows, first);
-    let detail: Vec<String> = rows[top..first]
-        .iter()
-        .filter(|text| !text.trim().is_empty() && !is_rule(text))
-        .map(|text| text.trim_end().to_owned())
-        .collect();
+    dialog(rows, (top(rows, first), first, last), options, escape)
+}
+
+/// Rows from the bottom that may say how to close a panel.
+const HINT: usize = 3;
+
+/// A panel without options, such as a status page.
+fn panel(rows: &[String]) -> Option<Dialog> {
+    let mut used = rows.iter().enumerate().rev().filter(|(_, text)| !text.trim().is_empty()).take(HINT);
+    let (hint, _) = used.find(|(_, text)| names_escape(text))?;
+    dialog(rows, (top(rows, hint), hint, hint), Vec::new(), true)
+}
+
+/// Makes a dialog of its first row, the row below its text and its last row.
+fn dialog(
+    rows: &[String],
+    (top, end, last): (usize, usize, usize),
+    options: Vec<DialogOption>,
+    escape: bool,
+) -> Option<Dialog> {
+    let detail = rows[top..end].iter().filter(|text| !text.trim().is_empty() && !is_rule(text));
     Some(Dialog {
-        question: question(&rows[top..first]),
-        detail: outdented(detail),
+        question: question(&rows[top..end]),
+        detail: outdented(detail.map(|text| text.trim_end().to_owned()).collect()),
         options,
         form: Form::Menu,
         rows: (u16::try_from(top).ok()?, u16::try_from(last).ok()?),
@@ -62,9 +81,11 @@ pub(super) fn read(term: &Term) -> Option<Dialog> {
 
 /// Whether a row says that Escape leaves the dialog.
 fn names_escape(text: &str) -> bool {
-    ["esc to", "esc back", "esc cancel", "esc exit", "esc dismiss", "(esc)", "escape to"]
-        .iter()
-        .any(|hint| text.contains(hint))
+    let text = text.to_lowercase();
+    let hints =
+        ["esc to", "esc back", "esc cancel", "esc close", "esc exit", "esc dismiss", "(esc)", "escape to"];
+    // A program that is at work names Escape, too.
+    hints.iter().any(|hint| text.contains(hint)) && !text.contains("esc to interrupt")
 }
 
 /// A row without the sides of the box around it.
@@ -103,7 +124,9 @@ fn row(text: &str) -> Option<Row> {
 fn option(row: &Row, place: usize) -> DialogOption {
     let number = row.number.unwrap_or_else(|| u32::try_from(place + 1).unwrap_or(u32::MAX));
     let types = row.number.filter(|n| (1..=9).contains(n)).map(|n| n.to_string());
-    DialogOption { number, label: row.label.clone(), marked: row.marked, types }
+    let label = row.label.to_lowercase();
+    let field = FIELDS.iter().any(|words| label.contains(words));
+    DialogOption { number, label: row.label.clone(), marked: row.marked, types, field }
 }
 
 /// How a row goes with the option next to it.

@@ -12,7 +12,7 @@ mod tests;
 
 use tapdeck_term::Term;
 
-use super::{AgentState, Detector, Evidence, Judgement};
+use super::{AgentState, Detector, Evidence, Judgement, ending, squeezed};
 
 pub use choose::{Choice, NoChoice};
 
@@ -49,6 +49,8 @@ pub struct DialogOption {
     pub marked: bool,
     /// What chooses it: the text that is typed, or for menus the digit.
     types: Option<String>,
+    /// Whether it is a field for text of any kind.
+    field: bool,
 }
 
 /// How a dialog is answered.
@@ -74,6 +76,8 @@ pub enum Form {
 pub enum Reply {
     /// This option of a menu, by its place.
     Option(usize),
+    /// Text in the field that this option of a menu is.
+    Field(usize, String),
     /// Escape.
     Escape,
     /// A line of text.
@@ -99,11 +103,21 @@ impl Dialog {
             Form::Menu => menu::read(term)?,
             Form::Line { .. } | Form::Key => return line::stands(self, term).then(|| self.clone()),
         };
-        let labels = |dialog: &Self| -> Vec<(u32, String)> {
-            dialog.options.iter().map(|o| (o.number, o.label.clone())).collect()
+        // A field shows what was typed there in place of its label.
+        let alike = |(was, is): (&DialogOption, &DialogOption)| {
+            was.number == is.number && (was.field || was.label == is.label)
         };
-        (now.question == self.question && now.detail == self.detail && labels(&now) == labels(self))
-            .then_some(now)
+        let same = now.question == self.question
+            && now.detail == self.detail
+            && now.options.len() == self.options.len()
+            && self.options.iter().zip(&now.options).all(alike);
+        same.then_some(now)
+    }
+
+    /// Whether an option shows the end of this text.
+    pub fn shows(&self, option: usize, text: &str) -> bool {
+        let label = self.options.get(option).map(|o| squeezed(&o.label)).unwrap_or_default();
+        label.contains(ending(&squeezed(text)))
     }
 
     /// The place of the marked option.

@@ -181,6 +181,39 @@ fn consent_is_to_this_once_and_refusal_is_found() {
 }
 
 #[test]
+fn a_field_takes_text_and_a_panel_only_escape() {
+    let asks = "\
+❯ ask me
+────────────────────────────────────────────────────────────────────────────────
+ ☐ Database
+
+Which database should be used?
+
+❯ 1. Postgres
+     A server
+  2. SQLite
+     A file
+  3. Type something.
+────────────────────────────────────────────────────────────────────────────────
+  4. Chat about this
+
+Enter to select · ↑/↓ to navigate · Esc to cancel";
+    let dialog = menu(asks);
+    assert_eq!(dialog.question, "Which database should be used?");
+    assert_eq!(dialog.options.iter().map(|o| o.number).collect::<Vec<_>>(), [1, 2, 3, 4]);
+    assert_eq!(dialog.choose(&Choice::Label("sqlite".into())), Ok(Reply::Option(1)));
+    assert_eq!(dialog.choose(&Choice::Label("MySQL".into())), Ok(Reply::Field(2, "MySQL".into())));
+    assert_eq!(dialog.choose(&Choice::Number(3)), Err(NoChoice::Field(3)));
+    let typed = dialog.again(&show(&asks.replace("Type something.", "MySQL"))).expect("the same dialog");
+    assert!(typed.shows(2, "MySQL") && !dialog.shows(2, "MySQL"));
+
+    let panel = menu("▔▔▔▔▔▔▔▔▔▔▔▔▔▔▔▔▔▔▔▔\n   Status\n   Version: 2\n\n   Esc to cancel");
+    assert_eq!((panel.question.as_str(), panel.options.len()), ("Status", 0));
+    assert_eq!(panel.choose(&Choice::No), Ok(Reply::Escape));
+    assert_eq!(panel.choose(&Choice::Yes), Err(NoChoice::None("yes".into())));
+}
+
+#[test]
 fn a_dialog_is_known_again_and_no_other_is_taken_for_it() {
     let claude = menu(CLAUDE);
     assert_eq!(claude.again(&show(CLAUDE)).as_ref(), Some(&claude));
