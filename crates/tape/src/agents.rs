@@ -14,7 +14,8 @@ use tapdeck_core::turns::{
 };
 
 /// The rule files of the product's own.
-pub(crate) const BUILTIN: [(&str, &str); 7] = [
+pub(crate) const BUILTIN: [(&str, &str); 8] = [
+    ("common", include_str!("../agents/common.toml")),
     ("generic", include_str!("../agents/generic.toml")),
     ("shell", include_str!("../agents/shell.toml")),
     ("claude", include_str!("../agents/claude.toml")),
@@ -136,6 +137,9 @@ struct StateTable {
     last_rows: Option<u16>,
     quiet_ms: Option<u64>,
     stands_ms: Option<u64>,
+    changing_ms: Option<u64>,
+    #[serde(default)]
+    pastes: bool,
 }
 
 #[derive(Deserialize)]
@@ -230,6 +234,8 @@ impl AgentFile {
                 last_rows: s.last_rows,
                 quiet: s.quiet_ms.map(Duration::from_millis),
                 stands: s.stands_ms.map(Duration::from_millis),
+                changing: s.changing_ms.map(Duration::from_millis),
+                pastes: s.pastes,
             });
         }
         let mut journals = Vec::new();

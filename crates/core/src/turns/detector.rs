@@ -384,7 +384,8 @@ impl Detector {
         if last >= self.judged {
             at((self.judged + FLOWING).max(last + NANOSECOND));
         }
-        for quiet in self.rules.states.iter().filter_map(|s| s.quiet).chain(self.rules.quiet) {
+        let limits = self.rules.states.iter().flat_map(|s| [s.quiet, s.changing]).flatten();
+        for quiet in limits.chain(self.rules.quiet) {
             at(last + quiet);
         }
         let editor_comes = match &self.phase {

@@ -83,7 +83,10 @@ impl<'t> Screen<'t> {
     fn holds<'r>(&self, rule: &'r StateRule, rules: &Rules) -> Option<Held<'r>> {
         let mut rows = Vec::new();
         let mut evidence = Evidence::Quiet;
-        if rule.quiet.is_some_and(|q| self.quiet < q) {
+        if rule.quiet.is_some_and(|q| self.quiet < q)
+            || rule.changing.is_some_and(|c| self.quiet >= c)
+            || (rule.pastes && !self.term.modes().bracketed_paste())
+        {
             return None;
         }
         if let Some(wanted) = rule.progress {

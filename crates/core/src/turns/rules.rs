@@ -35,7 +35,7 @@ pub enum RuleError {
         why: String,
     },
     /// A rule that would always or never hold.
-    #[error("{0}: a state rule needs a title, a screen, a cursor, a progress or quiet_ms")]
+    #[error("{0}: a state rule needs a title, a screen, a cursor, a progress, quiet_ms or changing_ms")]
     Empty(String),
     /// There are too many.
     #[error("more than {MAX_PATTERNS} patterns")]
@@ -127,6 +127,10 @@ pub struct StateText {
     pub quiet: Option<Duration>,
     /// It counts only after it has held for this long, because the program takes no keys before.
     pub stands: Option<Duration>,
+    /// Something was written within this time.
+    pub changing: Option<Duration>,
+    /// The program has asked for bracketed paste.
+    pub pastes: bool,
 }
 
 /// A prompt.
@@ -155,6 +159,8 @@ pub(crate) struct StateRule {
     pub(super) last_rows: u16,
     pub(super) quiet: Option<Duration>,
     pub(super) stands: Option<Duration>,
+    pub(super) changing: Option<Duration>,
+    pub(super) pastes: bool,
 }
 
 /// What a progress report of the program tells, as a rule names it.
@@ -326,6 +332,7 @@ fn state_rule(file: &str, s: &StateText) -> Result<StateRule, RuleError> {
         && s.cursor.is_none()
         && s.progress.is_none()
         && s.quiet.is_none()
+        && s.changing.is_none()
     {
         return Err(RuleError::Empty(rule));
     }
@@ -352,6 +359,8 @@ fn state_rule(file: &str, s: &StateText) -> Result<StateRule, RuleError> {
         last_rows: s.last_rows.unwrap_or(LAST_ROWS),
         quiet: s.quiet,
         stands: s.stands,
+        changing: s.changing,
+        pastes: s.pastes,
     })
 }
 

@@ -70,7 +70,10 @@ impl Detector {
             && says_idle
         {
             // A frame that is always there says nothing before it had time to change.
-            if !self.is_late(run, now) && !self.may_be_over(term, run, now) {
+            if !self.is_late(run, now)
+                && !self.may_be_over(term, run, now)
+                && !self.is_left_standing(term, run, now)
+            {
                 return Some(self.by_phase(term, now));
             }
             // A pause between two steps looks like the end. What it was doing, it goes on doing
@@ -196,6 +199,14 @@ impl Detector {
         }
         let shown = self.shown_answer(term, run);
         shown.sure && !shown.written.is_empty()
+    }
+
+    /// Whether the program has drawn something since Enter was pressed, is quiet again, and has not
+    /// taken what stands in its input field: a command that it does not know, for instance.
+    fn is_left_standing(&self, term: &Term, run: &Run, now: Stamp) -> bool {
+        let has_drawn = self.offset > run.submitted.byte.0 && self.last.mono > run.entered.mono;
+        let quiet = now.mono.since(self.last.mono) >= self.rules.settle;
+        has_drawn && quiet && self.stands(term, run)
     }
 
     /// Whether what was submitted still stands in the program's input field.

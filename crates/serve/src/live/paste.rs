@@ -35,9 +35,11 @@ const LONG_LINE: usize = 1000;
 const LIMIT: Duration = Duration::from_secs(15);
 /// The longest time that a client can ask for.
 const MAX_LIMIT: Duration = Duration::from_secs(3_600);
-/// How long the keys that empty the input field may take, and how often they are pressed.
+/// How long the keys that empty the input field may take, how often they are pressed for one line,
+/// and for how many lines.
 const CLEARED: Duration = Duration::from_millis(400);
-const CLEARINGS: u32 = 4;
+const IN_VAIN: u32 = 4;
+const LINES: u32 = 400;
 /// How long a text that has left the input field may take to show up anywhere else.
 const ELSEWHERE: Duration = Duration::from_millis(1500);
 
@@ -47,7 +49,7 @@ enum Step {
     /// The program to be ready.
     Ready,
     /// The input field to be emptied before the text is sent, or after it was not taken.
-    Cleared { pressed: u32 },
+    Cleared { pressed: u32, in_vain: u32 },
     /// The text to be taken by the gate.
     Offering,
     /// The text to be drawn.
@@ -55,6 +57,8 @@ enum Step {
     /// The Enter to be taken.
     Taken,
 }
+
+const CLEAR: Step = Step::Cleared { pressed: 0, in_vain: 0 };
 
 /// A delivery at work.
 pub(crate) struct Paste {
@@ -232,7 +236,9 @@ impl Paste {
                     over(outcome, "the program has ended")
                 }
                 Step::Ready => self.await_prompt(session, late),
-                Step::Cleared { pressed } => self.await_clearing(session, party, pressed, now),
+                Step::Cleared { pressed, in_vain } => {
+                    self.await_clearing(session, party, (pressed, in_vain), now)
+                }
                 Step::Offering => {
                     let offered = self.offer(session, party);
                     self.offered(session, offered)
@@ -269,31 +275,32 @@ impl Paste {
             return progress;
         }
         self.failed = Some(why.to_owned());
-        Progress::Next(Step::Cleared { pressed: 0 })
+        Progress::Next(CLEAR)
     }
 
-    /// Presses the keys that empty the input field until it is empty. Never at an empty one: there
-    /// some of these keys end the program.
+    /// Presses the keys that empty the input field, line by line, until it is empty.
     fn await_clearing(
         &mut self,
         session: &mut LiveSession,
         party: Option<PartyId>,
-        pressed: u32,
+        (pressed, in_vain): (u32, u32),
         now: Time,
     ) -> Progress {
         let look = session.access.look();
-        let stands = field_of(&look).is_some_and(|field| !field.is_empty());
-        if !stands {
+        let field = field_of(&look).filter(|field| !field.is_empty());
+        if field.is_none() {
             drop(look);
             return match self.failed.take() {
                 Some(why) => over(Outcome::Stalled, format!("{why}; the text was deleted again")),
                 None => self.spell_for(session),
             };
         }
-        if pressed > 0 && now < self.since + CLEARED {
+        let changed = pressed == 0 || field != self.field_before;
+        if !changed && now < self.since + CLEARED {
             return Progress::Wait("");
         }
-        if pressed == CLEARINGS {
+        let in_vain = if changed { 0 } else { in_vain + 1 };
+        if in_vain == IN_VAIN || pressed == LINES {
             return match self.failed.take() {
                 Some(why) => over(Outcome::Stalled, format!("{why}; the text still stands there")),
                 None => over(Outcome::Blocked, "the input field could not be emptied; nothing was sent"),
@@ -302,10 +309,11 @@ impl Paste {
         let modes = look.term().modes();
         let names = look.detector().map(|d| d.rules().clear().to_vec()).unwrap_or_default();
         drop(look);
+        self.field_before = field;
         let keys = names.iter().filter_map(|name| name.parse::<KeyPress>().ok());
         self.bytes = keys.flat_map(|key| keys::encode(key, &modes)).collect::<Vec<u8>>().into();
         match self.offer(session, party) {
-            Ok(_) => Progress::Next(Step::Cleared { pressed: pressed + 1 }),
+            Ok(_) => Progress::Next(Step::Cleared { pressed: pressed + 1, in_vain }),
             Err(why) => Progress::Denied(why),
         }
     }
@@ -356,7 +364,7 @@ impl Paste {
         if let Some(draft) = look.detector().and_then(|d| d.draft(look.term())) {
             let can_clear = look.detector().is_some_and(|d| !d.rules().clear().is_empty());
             if self.clear && can_clear {
-                return Progress::Next(Step::Cleared { pressed: 0 });
+                return Progress::Next(CLEAR);
             }
             let brief: String = draft.chars().take(60).collect();
             let why = match (self.clear, can_clear) {
