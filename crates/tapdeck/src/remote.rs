@@ -248,9 +248,9 @@ impl Remote {
         Ok(client::submit(&mut self.on_bus()?.bus(), text, step)?)
     }
 
-    /// Submits a prompt and waits for the answer to it. Whether there is one is told by the
-    /// [`AskOutcome`](crate::turns::AskOutcome): the program may ask back instead, and be answered with
-    /// [`Remote::answer`].
+    /// Submits a prompt and waits for the answer to it. The
+    /// [`AskOutcome`](crate::turns::AskOutcome) tells whether there is one: the program may ask
+    /// back instead, and be answered with [`Remote::answer`].
     ///
     /// ```no_run
     /// use std::time::Duration;

@@ -68,7 +68,8 @@ struct Condition {
     /// Until the program exits
     #[arg(long)]
     exit: bool,
-    /// Until the program is in this state: working, blocked, idle, done or unknown; several with commas
+    /// Until the program is in this state: working, blocked, idle, done or unknown; or in one of
+    /// several, such as idle,blocked
     #[arg(long, value_name = "STATE", value_delimiter = ',')]
     state: Vec<AgentState>,
     /// Until the cursor is behind a prompt and the screen does not change

@@ -7,6 +7,7 @@
 //! To add a verb, add its payload type in `request.rs`, its reply in `reply.rs` if that is new, and
 //! a line in the table of [`verbs!`](self).
 
+mod answer;
 mod frame;
 mod push;
 mod reply;
@@ -15,6 +16,7 @@ mod theme;
 
 use std::fmt;
 
+pub use answer::{Answer, AnswerOutcome, Answered, Choice, MAX_ANSWER, Question};
 pub use frame::{
     Change, Colour, Contents, Cursor, CursorShape, Frame, More, Paint, PaintCursor, PaintRow, PaintStyle,
     PaintedRows, Piece, Run, Screen,
@@ -24,14 +26,14 @@ pub use push::{
     write_output,
 };
 pub use reply::{
-    About, AnswerOutcome, Answered, Brokered, Captured, Choice, Client, Denied, Done, Explained, Found, Info,
-    Nothing, Outcome, Pasted, Question, Recorded, RecordingState, Released, Reply, Resized, SessionState,
-    Status, Subscribed, Taken, Typed, Welcome,
+    About, Brokered, Captured, Client, Denied, Done, Explained, Found, Info, Nothing, Outcome, Pasted,
+    Recorded, RecordingState, Released, Reply, Resized, SessionState, Status, Subscribed, Taken, Typed,
+    Welcome,
 };
 pub use request::{
-    Ack, Answer, Ask, Broker, Button, Cmd, Explain, Find, Frames, Hello, InfoWanted, Key, Kill,
-    Line as TypedLine, MAX_ANSWER, MAX_NEEDLE, MAX_PASTE, Mouse, MouseKind, Paste, Reads, Rec, Release,
-    Rename, Request, RequestError, Resize, Rows, Snap, Sub, Take, Turns, Typing, VERBS, Verb, WhichTurn,
+    Ack, Ask, Broker, Button, Cmd, Explain, Find, Frames, Hello, InfoWanted, Key, Kill, Line as TypedLine,
+    MAX_NEEDLE, MAX_PASTE, Mouse, MouseKind, Paste, Reads, Rec, Release, Rename, Request, RequestError,
+    Resize, Rows, Snap, Sub, Take, Turns, Typing, VERBS, Verb, WhichTurn,
 };
 pub use theme::{Hex, HexError, PaintTheme};
 #[cfg(feature = "schema")]

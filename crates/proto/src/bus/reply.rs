@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::answer::{Answered, Question};
 use super::{AgentState, Contents, Exit, Judged, PaintedRows, Role, Screen, Turn, json};
 use crate::fields;
 
@@ -10,7 +11,6 @@ macro_rules! replies {
         /// The reply to a request.
         #[derive(Debug, Clone, PartialEq)]
         #[non_exhaustive]
-        #[expect(clippy::large_enum_variant, reason = "a reply is made once, and sent")]
         pub enum Reply {
             $(#[doc = concat!("`", $verb, "`")] $variant($payload),)+
         }
@@ -435,87 +435,6 @@ pub struct Pasted {
     /// The row of the cursor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub row: Option<String>,
-}
-
-/// What became of an answer to a question.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum AnswerOutcome {
-    /// The question has gone, or has made way for another one.
-    Answered,
-    /// The question still stands as it did, or it changed before anything could be sent.
-    Stalled,
-    /// The program asks nothing.
-    NothingAsked,
-    /// The question has no such option, or several that fit.
-    NoSuchChoice,
-}
-
-impl AnswerOutcome {
-    /// Returns the outcome's name on the wire.
-    pub fn name(self) -> &'static str {
-        match self {
-            AnswerOutcome::Answered => "answered",
-            AnswerOutcome::Stalled => "stalled",
-            AnswerOutcome::NothingAsked => "nothing_asked",
-            AnswerOutcome::NoSuchChoice => "no_such_choice",
-        }
-    }
-}
-
-/// `ANSWER`: what became of an answer, and how that is known.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Answered {
-    /// What became of it.
-    pub outcome: AnswerOutcome,
-    /// How that is known.
-    pub evidence: String,
-    /// The question that stood there when the request came.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub question: Option<Question>,
-    /// What was chosen or typed, for people; a password is not repeated.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sent: Option<String>,
-    /// The question that has taken the place of the first one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub next: Option<Question>,
-    /// What the program is doing now.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub state: Option<Judged>,
-}
-
-/// A question that a program asks on its screen.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(default)]
-pub struct Question {
-    /// The question.
-    pub text: String,
-    /// The rows of the dialog above its options: what the question is about.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub detail: Vec<String>,
-    /// What can be chosen, in the order of the screen.
-    pub options: Vec<Choice>,
-    /// Whether it takes text of any kind.
-    pub takes_text: bool,
-    /// Whether that text is a secret, such as a password.
-    #[serde(skip_serializing_if = "fields::is_false")]
-    pub secret: bool,
-}
-
-/// An option of a question.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(default)]
-pub struct Choice {
-    /// Its number, as the dialog shows it, or else its place from 1.
-    pub number: u32,
-    /// Its text.
-    pub label: String,
-    /// Whether it is the one that Enter would choose.
-    pub marked: bool,
 }
 
 /// `EXPLAIN`: the program's state, and the evidence for it.

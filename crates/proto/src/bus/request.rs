@@ -3,6 +3,7 @@
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
+use super::answer::{Answer, Answered};
 use super::theme::PaintTheme;
 use super::{NO_SIZE, Role, json, reply};
 use crate::fields::{self, PayloadError, is_false, is_true};
@@ -252,7 +253,7 @@ verbs! {
         needs "drive", reads Both, page true, example "{\"text\":\"x\",\"wait_ms\":1}",
         "without `enter: false`, Enter is pressed after the text",
         "`pasted` with `enter: false` only";
-    "ANSWER" Answer(Answer) object -> "ANSWER" reply::Answered,
+    "ANSWER" Answer(Answer) object -> "ANSWER" Answered,
         needs "drive", reads Both, page true, example "{\"choice\":\"yes\",\"wait_ms\":1}",
         "`choice` is `yes`, `no`, an option's number, its label or a unique part of it; `text` is typed where the question takes text",
         "`no_such_choice` and `nothing_asked` mean that nothing was sent";
@@ -782,59 +783,6 @@ impl TryFrom<AnyPaste> for Paste {
         let text = text.ok_or("PASTE takes {\"text\": …} of at most 8 MiB")?;
         let AnyPaste { enter, raw, clear, queue, wait_ms, .. } = any;
         Ok(Self { text, enter, raw, clear, queue, wait_ms })
-    }
-}
-
-/// The longest choice or text of `ANSWER`, in bytes.
-pub const MAX_ANSWER: usize = 64 << 10;
-
-/// `ANSWER`: answers the question that a blocked program shows, and confirms that it was taken.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(try_from = "AnyAnswer")]
-#[cfg_attr(feature = "schema", schemars(!try_from))]
-pub struct Answer {
-    /// What to choose: `yes`, `no`, the number of an option, or its label.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(default))]
-    pub choice: Option<String>,
-    /// What to type at a question that takes text, such as a password.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(default))]
-    pub text: Option<String>,
-    /// How long the program may take.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub wait_ms: Option<u64>,
-}
-
-#[derive(Deserialize)]
-struct AnyAnswer {
-    #[serde(default)]
-    choice: Value,
-    #[serde(default)]
-    text: Value,
-    #[serde(default)]
-    wait_ms: Option<u64>,
-}
-
-impl TryFrom<AnyAnswer> for Answer {
-    type Error = String;
-
-    fn try_from(any: AnyAnswer) -> Result<Self, Self::Error> {
-        let read = |name: &str, value: Value| match value {
-            Value::Null => Ok(None),
-            Value::Number(n) if name == "choice" => Ok(Some(n.to_string())),
-            Value::String(text) if text.len() > MAX_ANSWER => {
-                Err(format!("{name:?} has at most {} KiB", MAX_ANSWER >> 10))
-            }
-            Value::String(text) => Ok(Some(text)),
-            other => Err(format!("{name:?} is a text, and not {}", fields::short(&other))),
-        };
-        match (read("choice", any.choice)?, read("text", any.text)?) {
-            (None, None) => Err("ANSWER takes {\"choice\": …} or {\"text\": …}".to_owned()),
-            (Some(_), Some(_)) => Err("ANSWER takes a choice or a text, and not both".to_owned()),
-            (choice, text) => Ok(Self { choice, text, wait_ms: any.wait_ms }),
-        }
     }
 }
 

@@ -298,8 +298,8 @@ impl AnswerWork {
         match (sent.keys, dialog.marked() == Some(wanted)) {
             (Keys::Arrows(..) | Keys::Digit(_), true) if is_field => (stood >= GONE).then_some(Keys::Text),
             (Keys::Arrows(..), true) => Some(Keys::Enter),
-            // A digit that only moves the mark wants an Enter. One that chooses may show the mark on
-            // its way out.
+            // A digit that only moves the mark wants an Enter. One that chooses may show the mark
+            // on its way out.
             (Keys::Digit(_), true) if stood >= MOVED => Some(Keys::Enter),
             (Keys::Arrows(..), false) if stood >= GONE => Some(towards(dialog.marked(), wanted)),
             _ => None,
@@ -316,7 +316,7 @@ impl AnswerWork {
     ) -> Result<(), String> {
         let Some(party) = party else { return Err("an observer cannot drive".into()) };
         if self.steps == STEPS {
-            // The time limit ends the request: a mark that runs in circles is never where it should be.
+            // The mark runs in circles. The time limit ends the request.
             return Ok(());
         }
         let look = session.access.look();

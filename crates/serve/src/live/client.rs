@@ -24,7 +24,7 @@ pub(crate) const BEHIND: usize = 1 << 20;
 pub(crate) enum Kind {
     /// Nothing yet.
     Unknown,
-    Bus(BusState),
+    Bus(Box<BusState>),
     Wire(WireState),
 }
 

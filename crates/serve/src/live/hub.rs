@@ -397,7 +397,7 @@ impl Hub {
             // letter.
             client.kind = match client.conn.inbox.first() {
                 Some(0) => Kind::Wire(super::attach::unopened()),
-                _ => Kind::Bus(BusState::new()),
+                _ => Kind::Bus(Box::new(BusState::new())),
             };
         }
         match client.kind {

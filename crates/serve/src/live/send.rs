@@ -6,7 +6,7 @@ use tapdeck_host::Picture;
 use tapdeck_proto::attach;
 use tapdeck_proto::bus::{self, Frame, Frames, Push};
 
-use super::client::{BusState, Client, Kind};
+use super::client::{Client, Kind};
 use super::hub::Hub;
 use super::pass::{encode, encode_event};
 use super::session::LiveSession;
@@ -66,7 +66,7 @@ impl LiveSession {
     /// Returns whether a client's frame has to wait because the program is in the middle of a
     /// synchronised update. The wait is bounded.
     fn holds_frame(&mut self, client: &mut Client, now: Time) -> bool {
-        let Kind::Bus(BusState { sub: Some(sub), .. }) = &mut client.kind else { return false };
+        let Some(sub) = client.bus().and_then(|bus| bus.sub.as_mut()) else { return false };
         sub.frames != Frames::None && {
             let drawing = self.access.look().term().modes().synchronised();
             sub.hold(drawing, now)
