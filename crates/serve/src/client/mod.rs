@@ -23,6 +23,7 @@ mod attachment;
 mod bus;
 mod list;
 mod program;
+mod wait;
 
 pub use ask::{AskOutcome, Asked, answer, ask, explain, submit, turns};
 pub use attachment::{Attach, Attachment, Incoming};
@@ -34,6 +35,7 @@ pub use list::{
 pub use program::RemoteProgram;
 pub use tapdeck_core::turns::Choice;
 pub use tapdeck_proto::bus::Role;
+pub use wait::{Condition, Met, RowsFrom, Wait, WaitError};
 
 /// How long a session may take to accept a client.
 const CONNECT: Duration = Duration::from_secs(5);
