@@ -28,6 +28,8 @@ mod wait;
 pub use ask::{AskOutcome, Asked, answer, ask, explain, submit, turns};
 pub use attachment::{Attach, Attachment, Incoming};
 pub use bus::{Bus, Frame, Hello};
+#[cfg(feature = "mcp")]
+pub(crate) use list::pick;
 pub use list::{
     ANSWER, Described, FindError, Said, about, alive, connect_to, connect_to_watch, connect_within,
     describe_all, find,

@@ -13,7 +13,6 @@ mod guard;
 mod list;
 mod open;
 mod play;
-mod recordings;
 mod relay;
 mod serving;
 #[cfg(feature = "net")]
