@@ -62,8 +62,45 @@ pub(crate) fn run(args: &McpArgs) -> Result {
     Ok(Ending::Done)
 }
 
+/// What clients of MCP may do at the page.
+#[cfg(feature = "web")]
+#[derive(Args)]
+pub(crate) struct McpDoorArgs {
+    /// What MCP clients may do at /mcp, as far as their token allows it: off, read, drive or open
+    #[arg(long, value_name = "WHAT", default_value = "read", value_parser = door, hide_short_help = true)]
+    mcp: Door,
+    /// Offer MCP clients only sessions whose name or id matches this pattern
+    #[arg(long, value_name = "PATTERN", value_parser = pattern, hide_short_help = true)]
+    mcp_session: Vec<SessionPattern>,
+}
+
+/// What MCP clients may do; nothing where it is off.
+#[cfg(feature = "web")]
+#[derive(Clone, Copy)]
+struct Door(Option<Allow>);
+
+#[cfg(feature = "web")]
+fn door(text: &str) -> Result<Door, String> {
+    match text {
+        "off" => Ok(Door(None)),
+        text => text.parse().map(|allow| Door(Some(allow))).map_err(|e| format!("{e}, or off")),
+    }
+}
+
+#[cfg(feature = "web")]
+impl McpDoorArgs {
+    /// The server for the page, if it is not off.
+    pub(crate) fn server(&self, recordings: PathBuf, identity: &IdentityArgs) -> Option<McpServer> {
+        let options = McpOptions::new(self.mcp.0?)
+            .sessions(self.mcp_session.clone())
+            .recordings(recordings)
+            .reader(recording_text::command(identity));
+        Some(McpServer::new(options))
+    }
+}
+
 /// A pattern of session names.
-pub(crate) fn pattern(text: &str) -> Result<SessionPattern, String> {
+fn pattern(text: &str) -> Result<SessionPattern, String> {
     match text {
         "" => Err("expected a pattern such as 'build*'".to_owned()),
         text => Ok(text.into()),

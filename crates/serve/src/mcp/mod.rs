@@ -29,6 +29,8 @@ use rmcp::ServiceExt as _;
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::stdio_pipes;
 
+#[cfg(feature = "web")]
+pub(crate) use access::Access;
 pub use access::{Allow, SessionPattern, UnknownAllow};
 pub use recordings::write_recording;
 use server::Handler;

@@ -34,30 +34,44 @@ const UNUSED: Duration = Duration::from_secs(600);
 /// The client's credential and name, and the session's id.
 type StickKey = (String, String, String);
 
+/// A connection that has the stick.
+struct Kept {
+    used: Time,
+    bus: Arc<Mutex<Bus>>,
+    /// Ends it when the client's credential is revoked.
+    watcher: tokio::task::AbortHandle,
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        self.watcher.abort();
+    }
+}
+
 /// The connections of clients that keep the stick between calls.
 #[derive(Default)]
-pub(super) struct Sticks(Mutex<HashMap<StickKey, (Time, Arc<Mutex<Bus>>)>>);
+pub(super) struct Sticks(Mutex<HashMap<StickKey, Kept>>);
 
 impl Sticks {
-    fn all(&self) -> MutexGuard<'_, HashMap<StickKey, (Time, Arc<Mutex<Bus>>)>> {
+    fn all(&self) -> MutexGuard<'_, HashMap<StickKey, Kept>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn find(&self, key: &StickKey, now: Time) -> Option<Arc<Mutex<Bus>>> {
         let mut all = self.all();
-        all.retain(|_, (used, _)| now.since(*used) < UNUSED);
-        let (used, bus) = all.get_mut(key)?;
-        *used = now;
-        Some(Arc::clone(bus))
+        all.retain(|_, kept| now.since(kept.used) < UNUSED);
+        let kept = all.get_mut(key)?;
+        kept.used = now;
+        Some(Arc::clone(&kept.bus))
     }
 
-    fn keep(&self, key: StickKey, bus: Arc<Mutex<Bus>>, now: Time) {
+    fn keep(&self, key: StickKey, kept: Kept) {
         let mut all = self.all();
-        let oldest = all.iter().min_by_key(|(_, (used, _))| *used).map(|(key, _)| key.clone());
+        let oldest = all.iter().min_by_key(|(_, kept)| kept.used).map(|(key, _)| key.clone());
         if let Some(oldest) = oldest.filter(|_| all.len() >= KEPT) {
             all.remove(&oldest);
         }
-        all.insert(key, (now, bus));
+        all.insert(key, kept);
     }
 
     fn drop(&self, key: &StickKey) {
@@ -138,7 +152,15 @@ impl Call {
         }
         let mut bus = connect_to_watch(&listing, &self.caller.name, Role::Bot)?;
         let taken = bus.request(&Take, ANSWER)?;
-        self.shared.sticks.keep(key, Arc::new(Mutex::new(bus)), now);
+        let (shared, caller, gone) = (Arc::downgrade(&self.shared), self.caller.clone(), key.clone());
+        let watcher = tokio::runtime::Handle::current().spawn(async move {
+            caller.revoked().await;
+            if let Some(shared) = shared.upgrade() {
+                shared.sticks.drop(&gone);
+            }
+        });
+        let bus = Arc::new(Mutex::new(bus));
+        self.shared.sticks.keep(key, Kept { used: now, bus, watcher: watcher.abort_handle() });
         Ok(taken)
     }
 
@@ -154,15 +176,17 @@ impl Call {
         released.map(drop)
     }
 
-    /// Types. Returns the offset in the program's output.
+    /// Types. Returns the offset in the program's output before its answer.
     pub(super) fn type_in(&self, which: Option<&str>, typing: Typing) -> Result<u64, Refusal> {
         let listing = self.find(which)?;
         let key = Key::Typed(Typing { confirm: true, ..typing });
         let until = self.shared.clock.now().mono + UNREAD;
         self.drive(&listing, |bus| {
+            // The program may answer before the session confirms.
+            let before = bus.request(&InfoWanted::Brief, ANSWER)?.status.seq;
             loop {
                 match bus.request(&key, ANSWER) {
-                    Ok(typed) => return Ok(typed.seq),
+                    Ok(_) => return Ok(before),
                     Err(ClientError::Denied(why))
                         if why.contains("is not reading")
                             && !self.is_cancelled()

@@ -395,7 +395,7 @@ impl Handler {
             let text = if args.enter { args.text + "\n" } else { args.text };
             let typing = Typing { text: Some(text), ..Typing::default() };
             let seq = call.type_in(args.session.as_deref(), typing)?;
-            Ok(format!("typed {chars} characters; seq {seq}"))
+            Ok(format!("typed {chars} characters; since {seq} for what the program writes in answer"))
         })
         .await
     }
@@ -416,7 +416,7 @@ impl Handler {
             let count = args.keys.len();
             let typing = Typing { keys: Some(args.keys), ..Typing::default() };
             let seq = call.type_in(args.session.as_deref(), typing)?;
-            Ok(format!("pressed {count} keys; seq {seq}"))
+            Ok(format!("pressed {count} keys; since {seq} for what the program writes in answer"))
         })
         .await
     }
