@@ -31,6 +31,10 @@ mod live;
 mod log;
 #[cfg(all(feature = "net", feature = "tui", feature = "web"))]
 mod manual;
+#[cfg(feature = "mcp")]
+mod mcp;
+#[cfg(all(feature = "mcp", feature = "net", feature = "web"))]
+mod mcp_http;
 #[cfg(all(feature = "net", feature = "web"))]
 mod page;
 #[cfg(all(feature = "docker", feature = "ssh"))]

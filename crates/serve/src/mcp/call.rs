@@ -1,17 +1,19 @@
 //! One call of a client: who calls, what it may do, and the thread that it runs on.
 
-use std::sync::Arc;
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rmcp::RoleServer;
 use rmcp::model::{CallToolResult, ContentBlock, ProgressNotificationParam};
 use rmcp::service::RequestContext;
+use rustix::net::{Shutdown, shutdown};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use super::access::{Access, Allow};
 use super::server::{Handler, Shared};
-use crate::client::{ClientError, FindError, WaitError};
+use crate::client::{Bus, ClientError, FindError, WaitError};
 
 /// How often a client hears that its call still runs, if it asked for that.
 const PROGRESS: Duration = Duration::from_secs(5);
@@ -106,11 +108,13 @@ pub(super) struct Call {
     pub(super) shared: Arc<Shared>,
     pub(super) caller: Caller,
     cancelled: Arc<AtomicBool>,
+    /// The connections that are shut when the call is cancelled, so that no thread waits on.
+    lines: Arc<Mutex<Vec<(u64, OwnedFd)>>>,
 }
 
 impl Call {
     pub(super) fn new(shared: Arc<Shared>, caller: Caller) -> Self {
-        Self { shared, caller, cancelled: Arc::default() }
+        Self { shared, caller, cancelled: Arc::default(), lines: Arc::default() }
     }
 
     /// Returns whether the client no longer waits for the result.
@@ -120,6 +124,32 @@ impl Call {
 
     pub(super) fn cancel(&self) {
         self.cancelled.store(true, Ordering::Relaxed);
+        for (_, line) in self.lines.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+            // A connection that has ended needs no end.
+            let _ = shutdown(line, Shutdown::Both);
+        }
+    }
+
+    /// Shuts a connection when the call is cancelled while `work` uses it.
+    pub(super) fn while_called<T>(
+        &self,
+        bus: &mut Bus,
+        work: impl FnOnce(&mut Bus) -> Result<T, Refusal>,
+    ) -> Result<T, Refusal> {
+        let line = bus.fd().try_clone_to_owned()?;
+        let lines = || self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let number = {
+            let mut lines = lines();
+            let number = lines.last().map_or(0, |(number, _)| number + 1);
+            lines.push((number, line));
+            number
+        };
+        if self.is_cancelled() {
+            self.cancel();
+        }
+        let done = work(bus);
+        lines().retain(|(n, _)| *n != number);
+        done
     }
 }
 

@@ -55,6 +55,16 @@ pub fn write_recording(path: &Path, mut out: impl Write) -> io::Result<()> {
     out.flush()
 }
 
+/// Lines of a recording.
+pub(super) struct ReadLines {
+    /// The number of the first one, from 1.
+    pub(super) from: u64,
+    pub(super) count: u64,
+    /// There are more.
+    pub(super) is_cut: bool,
+    pub(super) text: String,
+}
+
 impl Call {
     fn folder(&self) -> Result<&Path, Refusal> {
         let folder = self.shared.options.recordings.as_deref();
@@ -80,7 +90,7 @@ impl Call {
     }
 
     /// Reads so many lines of a recording, from a line on; a negative one counts from the end.
-    pub(super) fn read_recording(&self, name: &str, from: i64, count: u64) -> Result<Value, Refusal> {
+    pub(super) fn read_recording(&self, name: &str, from: i64, count: u64) -> Result<ReadLines, Refusal> {
         let count = usize::try_from(count).unwrap_or(usize::MAX);
         let last = (from < 0).then(|| usize::try_from(from.unsigned_abs()).unwrap_or(usize::MAX));
         let first = from.max(1).unsigned_abs();
@@ -106,13 +116,7 @@ impl Call {
         kept.truncate(count);
         let begin = if last.is_some() { (total + 1).saturating_sub(kept.len() as u64) } else { first };
         let lines: Vec<String> = kept.into();
-        Ok(json!({
-            "recording": name,
-            "from": begin,
-            "lines": lines.len(),
-            "more": is_cut,
-            "text": lines.join("\n"),
-        }))
+        Ok(ReadLines { from: begin, count: lines.len() as u64, is_cut, text: lines.join("\n") })
     }
 
     /// Searches the newest recordings whose name contains a text.

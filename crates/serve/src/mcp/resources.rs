@@ -142,10 +142,7 @@ impl Handler {
                 Ok((format!("{}\n\n{}", screen.about, screen.rows), "text/plain"))
             }
             Place::Turns(session) => Ok((call.turns(Some(&session), TURNS)?.to_string(), "application/json")),
-            Place::Recording(name) => {
-                let read = call.read_recording(&name, 1, LINES)?;
-                Ok((read["text"].as_str().unwrap_or_default().to_owned(), "text/plain"))
-            }
+            Place::Recording(name) => Ok((call.read_recording(&name, 1, LINES)?.text, "text/plain")),
         });
         let (text, kind) = read.await.map_err(|refusal| unknown(refusal.why))?;
         let contents = ResourceContents::text(text, uri).with_mime_type(kind);

@@ -18,7 +18,8 @@ use tapdeck_term::{Settings, Size, Term, printable};
 use super::TEXT;
 use super::call::{Call, Refusal};
 use crate::client::{
-    ANSWER, Bus, ClientError, Described, Said, alive, connect_to, connect_to_watch, describe_all, pick,
+    ANSWER, Bus, Choice, ClientError, Described, Said, alive, answer, ask, connect_to, connect_to_watch,
+    describe_all, pick,
 };
 
 /// How long a frame full of rows that scrolled away may take.
@@ -122,11 +123,11 @@ impl Call {
         let key = self.stick_key(listing);
         let Some(kept) = self.shared.sticks.find(&key, self.shared.clock.now().mono) else {
             let mut bus = connect_to_watch(listing, &self.caller.name, Role::Bot)?;
-            return work(&mut bus);
+            return self.while_called(&mut bus, work);
         };
         let done = match kept.try_lock() {
-            Ok(mut bus) => work(&mut bus),
-            Err(TryLockError::Poisoned(bus)) => work(&mut bus.into_inner()),
+            Ok(mut bus) => self.while_called(&mut bus, work),
+            Err(TryLockError::Poisoned(bus)) => self.while_called(&mut bus.into_inner(), work),
             Err(TryLockError::WouldBlock) => {
                 return Err(Refusal::new("another call of yours drives this session: wait for it to end"));
             }
@@ -198,6 +199,30 @@ impl Call {
                 }
             }
         })
+    }
+
+    /// Submits a prompt, and waits until the program has answered it or asks back.
+    pub(super) fn ask(&self, which: Option<&str>, text: &str, within: Duration) -> Result<Value, Refusal> {
+        let listing = self.find(which)?;
+        let asked = self.drive(&listing, |bus| Ok(ask(bus, text, within)?))?;
+        let answer = asked.answer.as_deref();
+        Ok(json!({
+            "outcome": asked.outcome.name(),
+            "answer": answer.map(bounded),
+            "turn": asked.turn_id,
+            "truncated": asked.truncated || answer.is_some_and(|answer| answer.len() > TEXT),
+            "interrupted": asked.interrupted,
+            "state": asked.state.name(),
+            "question": asked.question,
+            "evidence": asked.evidence,
+        }))
+    }
+
+    /// Answers the question that a program asks.
+    pub(super) fn answer(&self, which: Option<&str>, choice: &Choice) -> Result<Value, Refusal> {
+        let listing = self.find(which)?;
+        let answered = self.drive(&listing, |bus| Ok(answer(bus, choice, None)?))?;
+        serde_json::to_value(answered).map_err(|e| Refusal::new(e.to_string()))
     }
 
     /// Ends a program, or sends it a signal. This needs the stick, which a person keeps.

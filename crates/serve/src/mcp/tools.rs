@@ -18,7 +18,7 @@ use super::call::{Call, Refusal, result};
 use super::resources::uri_of_screen;
 use super::server::Handler;
 use super::{NewSession, TEXT};
-use crate::client::{Condition, RowsFrom, Wait, WaitError};
+use crate::client::{Choice, Condition, RowsFrom, Wait, WaitError};
 
 /// How long an ordinary call may take.
 pub(super) const LIMIT: Duration = Duration::from_secs(60);
@@ -94,6 +94,31 @@ pub(super) struct KeysArgs {
     /// Keys in the spelling of tmux: "Enter", "Escape", "Tab", "BSpace", "Up", "PageDown", "F5",
     /// "C-c" (Ctrl), "M-x" (Alt), "S-Tab" (Shift), or a single character such as "y".
     keys: Vec<String>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(super) struct AskArgs {
+    /// Name or id of the session. Leave it out if there is only one session.
+    #[serde(default)]
+    session: Option<String>,
+    /// The prompt.
+    text: String,
+    /// The longest time to wait for the answer, in seconds; 300 by default, at most 600.
+    #[serde(default)]
+    timeout_s: Option<u64>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(super) struct AnswerArgs {
+    /// Name or id of the session. Leave it out if there is only one session.
+    #[serde(default)]
+    session: Option<String>,
+    /// "yes", "no", the number of an option, or its label or a unique part of it.
+    #[serde(default)]
+    choice: Option<String>,
+    /// Text to type where the question takes text.
+    #[serde(default)]
+    text: Option<String>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -283,7 +308,12 @@ impl Handler {
             let waited_ms = call.shared.clock.now().mono.since(start).as_millis();
             let waited_ms = u64::try_from(waited_ms).unwrap_or(u64::MAX);
             match ended {
-                Ok(exit) => Ok(json!({ "met": true, "waited_ms": waited_ms, "exit": exit })),
+                Ok(met) => Ok(json!({
+                    "met": true,
+                    "waited_ms": waited_ms,
+                    "state": met.state.name(),
+                    "exit": met.exit,
+                })),
                 Err(e @ (WaitError::TimedOut { .. } | WaitError::Ended)) => {
                     Ok(json!({ "met": false, "waited_ms": waited_ms, "reason": e.to_string() }))
                 }
@@ -353,7 +383,13 @@ impl Handler {
     ) -> Done {
         let lines = args.lines.unwrap_or(500).clamp(1, 5000);
         let from = args.from.unwrap_or(1);
-        as_json(self, &context, move |call| call.read_recording(&args.recording, from, lines)).await
+        as_text(self, &context, move |call| {
+            let read = call.read_recording(&args.recording, from, lines)?;
+            let to = read.from + read.count.saturating_sub(1);
+            let more = if read.is_cut { "; there are more" } else { "" };
+            Ok(format!("lines {} to {to} of {}{more}\n\n{}", read.from, args.recording, read.text))
+        })
+        .await
     }
 
     #[rmcp::tool(
@@ -377,6 +413,49 @@ impl Handler {
 
 #[rmcp::tool_router(router = drive_tools, vis = "pub(super)")]
 impl Handler {
+    #[rmcp::tool(
+        description = "Give the program in a session, such as a coding agent, a prompt and wait for its \
+                       answer. Returns outcome answered (with the answer), blocked (it asks back: see \
+                       question, then use answer), undelivered, timeout (still working: use wait_for, then \
+                       read_turn) or ended.",
+        annotations(read_only_hint = false, destructive_hint = true, open_world_hint = true)
+    )]
+    async fn ask(&self, Parameters(args): Parameters<AskArgs>, context: RequestContext<RoleServer>) -> Done {
+        let within = Duration::from_secs(args.timeout_s.unwrap_or(300).clamp(1, WAIT));
+        // Delivery has steps of its own.
+        let limit = within.saturating_mul(5) + SLACK;
+        let done = self.work(&context, limit, move |call| {
+            if args.text.len() > TEXT {
+                return Err(Refusal::new("the prompt is longer than 1 MiB"));
+            }
+            call.ask(args.session.as_deref(), &args.text, within)
+        });
+        Ok(result(done.await.map(CallToolResult::structured)))
+    }
+
+    #[rmcp::tool(
+        description = "Answer the question that a blocked program asks: a permission, a choice, a password. \
+                       Give choice for one of its options, or text for free text. Returns outcome answered, \
+                       stalled, nothing_asked or no_such_choice, with the question; next is the question \
+                       that came after it.",
+        annotations(read_only_hint = false, destructive_hint = true, open_world_hint = true)
+    )]
+    async fn answer(
+        &self,
+        Parameters(args): Parameters<AnswerArgs>,
+        context: RequestContext<RoleServer>,
+    ) -> Done {
+        as_json(self, &context, move |call| {
+            let choice = match (args.choice, args.text) {
+                (Some(choice), None) => Choice::named(&choice),
+                (None, Some(text)) => Choice::Text(text),
+                _ => return Err(Refusal::new("give either choice or text")),
+            };
+            call.answer(args.session.as_deref(), &choice)
+        })
+        .await
+    }
+
     #[rmcp::tool(
         description = "Type text into a session, as at its keyboard. To give a coding agent a prompt, use \
                        ask instead, which confirms delivery and waits for the answer.",
