@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use tapdeck::Screen;
 use tapdeck_serve::mcp::{Allow, McpOptions, McpServer, NewSession, SessionPattern};
 
 use crate::cmd::recording_text;
@@ -52,14 +53,26 @@ pub(crate) fn run(args: &McpArgs) -> Result {
     if args.recordings.is_some() && !folder.is_dir() {
         return Err(Failure::not_found(format!("{}: no such folder", folder.display())));
     }
-    let options = McpOptions::new(args.allow)
-        .sessions(args.session.clone())
-        .recordings(folder)
-        .reader(recording_text::command(&args.identity))
+    let options = options(args.allow, &args.session, folder, &args.identity)
+        .hint(|needed| format!("--allow {needed}"))
         .start(|new| start(&new));
     let served = McpServer::new(options).serve_stdio();
     served.map_err(|e| Failure::io(format!("cannot serve the client: {e}")))?;
     Ok(Ending::Done)
+}
+
+/// What all servers offer.
+fn options(
+    allow: Allow,
+    sessions: &[SessionPattern],
+    recordings: PathBuf,
+    identity: &IdentityArgs,
+) -> McpOptions {
+    McpOptions::new(allow)
+        .sessions(sessions.to_vec())
+        .recordings(recordings)
+        .reader(recording_text::command(identity))
+        .draw(|cols, rows, output| Screen::of_output(cols, rows, output).to_svg())
 }
 
 /// What clients of MCP may do at the page.
@@ -91,11 +104,8 @@ fn door(text: &str) -> Result<Door, String> {
 impl McpDoorArgs {
     /// The server for the page, if it is not off.
     pub(crate) fn server(&self, recordings: PathBuf, identity: &IdentityArgs) -> Option<McpServer> {
-        let options = McpOptions::new(self.mcp.0?)
-            .sessions(self.mcp_session.clone())
-            .recordings(recordings)
-            .reader(recording_text::command(identity));
-        Some(McpServer::new(options))
+        let options = options(self.mcp.0?, &self.mcp_session, recordings, identity);
+        Some(McpServer::new(options.hint(|needed| format!("--mcp {needed}"))))
     }
 }
 

@@ -4,6 +4,8 @@
 #![allow(clippy::disallowed_methods, reason = "tests start programs and take the time")]
 
 mod agents;
+#[cfg(feature = "mcp")]
+mod agents_mcp;
 mod answer;
 mod attach;
 mod bombs;

@@ -7,6 +7,7 @@
 //! block, so each runs on a thread, with a time limit, and ends soon after it is cancelled.
 
 mod access;
+mod args;
 mod call;
 mod prompts;
 mod recordings;
@@ -61,7 +62,13 @@ type Start = Box<dyn Fn(NewSession) -> Result<String, String> + Send + Sync>;
 /// Makes the process that reads a recording and writes its text, with [`write_recording`].
 type Reader = Box<dyn Fn(&Path) -> Command + Send + Sync>;
 
-/// What a server offers, and to how much of it.
+/// Draws the screen that a terminal of this width and height shows after this output, as SVG.
+type Draw = Box<dyn Fn(u16, u16, &[u8]) -> String + Send + Sync>;
+
+/// Says how the server's user would allow this.
+type Hint = Box<dyn Fn(Allow) -> String + Send + Sync>;
+
+/// What a server offers, and to whom.
 #[derive(Default)]
 #[non_exhaustive]
 pub struct McpOptions {
@@ -70,6 +77,8 @@ pub struct McpOptions {
     recordings: Option<PathBuf>,
     reader: Option<Reader>,
     start: Option<Start>,
+    draw: Option<Draw>,
+    hint: Option<Hint>,
 }
 
 impl McpOptions {
@@ -98,6 +107,21 @@ impl McpOptions {
     #[must_use]
     pub fn reader(mut self, reader: impl Fn(&Path) -> Command + Send + Sync + 'static) -> Self {
         self.reader = Some(Box::new(reader));
+        self
+    }
+
+    /// Sets what draws a screen, of a width and a height, that output has made, as SVG. Without it,
+    /// screens are text.
+    #[must_use]
+    pub fn draw(mut self, draw: impl Fn(u16, u16, &[u8]) -> String + Send + Sync + 'static) -> Self {
+        self.draw = Some(Box::new(draw));
+        self
+    }
+
+    /// Sets what a client hears when it may not do something: what would allow it, such as an option.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Fn(Allow) -> String + Send + Sync + 'static) -> Self {
+        self.hint = Some(Box::new(hint));
         self
     }
 

@@ -9,12 +9,12 @@ use super::access::Allow;
 const ARGUMENT: usize = 4096;
 
 /// A prompt: its words have the arguments in braces.
-struct Flow {
-    name: &'static str,
+pub(super) struct Flow {
+    pub(super) name: &'static str,
     title: &'static str,
     about: &'static str,
     /// What a client needs to follow it.
-    needs: Allow,
+    pub(super) needs: Allow,
     /// Names and meanings of the arguments. All are required.
     arguments: &'static [(&'static str, &'static str)],
     words: &'static str,
@@ -22,7 +22,7 @@ struct Flow {
 
 const SESSION: (&str, &str) = ("session", "Name of the session");
 
-const FLOWS: [Flow; 4] = [
+static FLOWS: [Flow; 4] = [
     Flow {
         name: "watch_agent",
         title: "Watch an agent and report",
@@ -90,27 +90,35 @@ pub(super) fn list(allow: Allow) -> Vec<Prompt> {
         .collect()
 }
 
-/// Returns a prompt with its arguments filled in.
-pub(super) fn get(allow: Allow, asked: &GetPromptRequestParams) -> Result<GetPromptResult, ErrorData> {
-    let wrong = |why: String| ErrorData::invalid_params(why, None);
-    let flow = FLOWS.iter().find(|flow| flow.name == asked.name);
-    let flow = flow.ok_or_else(|| wrong(format!("no prompt is called {:.64}", asked.name)))?;
-    if flow.needs > allow {
-        return Err(wrong(format!("{} needs --allow {}", flow.name, flow.needs)));
+fn wrong(why: String) -> ErrorData {
+    ErrorData::invalid_params(why, None)
+}
+
+/// Finds a prompt by its name.
+pub(super) fn find(name: &str) -> Result<&'static Flow, ErrorData> {
+    let flow = FLOWS.iter().find(|flow| flow.name == name);
+    flow.ok_or_else(|| wrong(format!("no prompt is called {name:.64}")))
+}
+
+impl Flow {
+    /// Returns the prompt with its arguments filled in.
+    pub(super) fn filled(&self, asked: &GetPromptRequestParams) -> Result<GetPromptResult, ErrorData> {
+        let given = |name: &str| {
+            asked.arguments.as_ref()?.get(name)?.as_str().filter(|value| value.len() <= ARGUMENT)
+        };
+        // Each piece behind a brace begins with the name of an argument: what an argument holds is
+        // not looked at again.
+        let mut pieces = self.words.split('{');
+        let mut words = pieces.next().unwrap_or_default().to_owned();
+        for piece in pieces {
+            let (name, rest) = piece.split_once('}').unwrap_or((piece, ""));
+            let value = given(name);
+            words.push_str(value.ok_or_else(|| wrong(format!("{} needs the argument {name}", self.name)))?);
+            words.push_str(rest);
+        }
+        let message = PromptMessage::new_text(Role::User, words);
+        Ok(GetPromptResult::new(vec![message]).with_description(self.about))
     }
-    let given = |name: &str| asked.arguments.as_ref()?.get(name)?.as_str().filter(|v| v.len() <= ARGUMENT);
-    // Each piece behind a brace begins with the name of an argument: what an argument holds is not
-    // looked at again.
-    let mut pieces = flow.words.split('{');
-    let mut words = pieces.next().unwrap_or_default().to_owned();
-    for piece in pieces {
-        let (name, rest) = piece.split_once('}').unwrap_or((piece, ""));
-        let value = given(name);
-        words.push_str(value.ok_or_else(|| wrong(format!("{} needs the argument {name}", flow.name)))?);
-        words.push_str(rest);
-    }
-    let message = PromptMessage::new_text(Role::User, words);
-    Ok(GetPromptResult::new(vec![message]).with_description(flow.about))
 }
 
 #[cfg(test)]
@@ -127,7 +135,7 @@ mod tests {
             assert_eq!(named, flow.arguments.len(), "{}", flow.name);
         }
         let asked = GetPromptRequestParams::new("review_pair");
-        assert!(get(Allow::Open, &asked).is_err());
+        assert!(find("review_pair").expect("known").filled(&asked).is_err());
         assert_eq!(list(Allow::Read).len(), 2);
     }
 }

@@ -1,5 +1,6 @@
 //! Reads and searches recordings: their lines as a terminal showed them, and their turns. A
-//! recording may come from a stranger, so a process of its own reads it, and this one only its text.
+//! recording may come from a stranger, so a process of its own reads it, and this one only gets its
+//! text.
 
 use std::io::{self, Read as _, Write};
 use std::ops::ControlFlow;
@@ -75,10 +76,7 @@ impl Call {
         let folder = self.folder()?;
         let found = list(folder);
         if found.is_empty() {
-            return Err(Refusal::new(format!(
-                "there are no recordings in {}; tapdeck rec makes one",
-                folder.display()
-            )));
+            return Err(Refusal::new(format!("there are no recordings in {}", folder.display())));
         }
         Ok(found)
     }

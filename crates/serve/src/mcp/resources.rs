@@ -13,9 +13,7 @@ use super::tools::LIMIT;
 
 /// The longest address.
 const ADDRESS: usize = 8 * 1024;
-/// Rows of the scrollback in the resource of a screen, turns in that of a conversation, and lines of
-/// a recording.
-const ABOVE: usize = 0;
+/// The most turns in the resource of a conversation, and lines in that of a recording.
 const TURNS: u64 = 200;
 const LINES: u64 = 5000;
 
@@ -138,7 +136,7 @@ impl Handler {
         };
         let read = self.work(context, LIMIT, move |call| match place {
             Place::Screen(session) => {
-                let screen = call.screen(Some(&session), ABOVE, None)?;
+                let screen = call.screen(Some(&session), 0, None)?;
                 Ok((format!("{}\n\n{}", screen.about, screen.rows), "text/plain"))
             }
             Place::Turns(session) => Ok((call.turns(Some(&session), TURNS)?.to_string(), "application/json")),

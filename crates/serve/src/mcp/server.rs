@@ -119,28 +119,28 @@ impl Handler {
         None
     }
 
+    /// Says why a client may not use something, and how its user would allow it.
+    fn not_allowed(&self, what: &str, needed: Allow, caller: &Caller) -> Refusal {
+        let options = &self.server.0.options;
+        if let Some(access) = caller.access.as_ref().filter(|access| access.allow < needed) {
+            let has = access.allow;
+            return Refusal::new(format!(
+                "{what} is not allowed: your token only lets you {has}; use a token that may {needed}"
+            ));
+        }
+        let hint = options.hint.as_ref().map(|hint| format!("; {} would allow it", hint(needed)));
+        let most = options.allow;
+        Refusal::new(format!(
+            "{what} is not allowed: this server lets its clients {most}{}",
+            hint.unwrap_or_default()
+        ))
+    }
+
     /// Returns the tools that a client may call.
     fn tools_for(&self, allow: Allow) -> Vec<Tool> {
         let allowed = self.server.0.tools.iter().filter(|(needed, _)| *needed <= allow);
         allowed.flat_map(|(_, router)| router.list_all()).collect()
     }
-}
-
-/// Why a tool is not there for this client.
-fn not_allowed(tool: &str, needed: Allow, caller: &Caller, most: Allow) -> Refusal {
-    Refusal::new(match caller.access.as_ref() {
-        Some(access) if access.allow < needed => format!(
-            "{tool} is not allowed: your token only lets you {}; use a token that may {needed}",
-            access.allow
-        ),
-        Some(_) => format!(
-            "{tool} is not allowed: the server's user has allowed only {most}; --mcp {needed} would allow it"
-        ),
-        None => format!(
-            "{tool} is not allowed: this server was started with --allow {most}; --allow {needed} would \
-             allow it"
-        ),
-    })
 }
 
 fn protocol_error(refusal: Refusal) -> ErrorData {
@@ -181,8 +181,7 @@ impl ServerHandler for Handler {
             return Err(ErrorData::invalid_params(format!("no tool is called {:.64}", request.name), None));
         };
         if *needed > caller.allow {
-            let refusal = not_allowed(&request.name, *needed, &caller, shared.options.allow);
-            return Ok(result(Err(refusal)).into());
+            return Ok(result(Err(self.not_allowed(&request.name, *needed, &caller))).into());
         }
         router.call(ToolCallContext::new(self, request, context)).await
     }
@@ -251,6 +250,11 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
         let caller = self.caller(&context).map_err(protocol_error)?;
-        prompts::get(caller.allow, &request).map(Into::into)
+        let flow = prompts::find(&request.name)?;
+        if flow.needs > caller.allow {
+            let refusal = self.not_allowed(flow.name, flow.needs, &caller);
+            return Err(ErrorData::invalid_params(refusal.why, None));
+        }
+        flow.filled(&request).map(Into::into)
     }
 }

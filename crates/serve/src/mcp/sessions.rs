@@ -12,8 +12,7 @@ use tapdeck_proto::bus::{
     Contents, Explain, Info, InfoWanted, Key, Kill, Release, Resize, Resized, Role, Snap, Status, Take,
     Taken, Turns, Typing, WhichTurn,
 };
-use tapdeck_tape::export::{SvgOptions, svg_still};
-use tapdeck_term::{Settings, Size, Term, printable};
+use tapdeck_term::printable;
 
 use super::TEXT;
 use super::call::{Call, Refusal};
@@ -24,6 +23,8 @@ use crate::client::{
 
 /// How long a frame full of rows that scrolled away may take.
 const SCROLLBACK: Duration = Duration::from_secs(30);
+/// The largest picture, in bytes.
+const PICTURE: usize = 4 << 20;
 /// The time between two attempts to type to a program that does not read.
 const RETRY: Duration = Duration::from_millis(20);
 /// How long a program may not read before typing fails.
@@ -273,17 +274,16 @@ impl Call {
     /// Draws a session's screen as an SVG picture.
     pub(super) fn picture(&self, which: Option<&str>) -> Result<(Listing, String), Refusal> {
         let listing = self.find(which)?;
+        let draw = self.shared.options.draw.as_ref();
+        let draw =
+            draw.ok_or_else(|| Refusal::new("this server draws no pictures: read the screen as text"))?;
         let screen = self.watch(&listing)?.request(&Snap { ansi: true, ..Snap::default() }, ANSWER)?;
         let rows = screen.ansi.ok_or_else(|| Refusal::new("the screen is too large for a picture"))?;
-        let size = Size { cols: screen.cols, rows: screen.rows_n };
-        let mut term = Term::new(size, Settings::default().replies(false));
-        term.feed(rows.join("\r\n").as_bytes());
-        let mut out = Vec::new();
-        svg_still(&term, SvgOptions::default(), &mut out).map_err(|e| Refusal::new(e.to_string()))?;
-        if out.len() > 4 * TEXT {
+        let svg = draw(screen.cols, screen.rows_n, rows.join("\r\n").as_bytes());
+        if svg.len() > PICTURE {
             return Err(Refusal::new("the picture is too large: read the screen as text"));
         }
-        Ok((listing, String::from_utf8_lossy(&out).into_owned()))
+        Ok((listing, svg))
     }
 
     /// Lists the newest turns of a session, with the beginning of what was asked.

@@ -1,230 +1,31 @@
 //! The tools: what each takes, and what a model is told of it. [`super::sessions`] does the work.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
-use regex::Regex;
 use rmcp::handler::server::wrapper::Parameters;
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
-use schemars::JsonSchema;
-use serde::Deserialize;
 use serde_json::{Value, json};
-use tapdeck_core::turns::AgentState;
 use tapdeck_proto::bus::{Resize, Typing};
 
+use super::TEXT;
+use super::args::{
+    AnswerArgs, AskArgs, Form, KeysArgs, KillArgs, NoArgs, RecordingArgs, ScreenArgs, SearchArgs,
+    SessionArgs, SizeArgs, StartArgs, TurnArgs, TurnsArgs, TypeArgs, WAIT, WaitArgs, compile,
+};
 use super::call::{Call, Refusal, result};
 use super::resources::uri_of_screen;
 use super::server::Handler;
-use super::{NewSession, TEXT};
-use crate::client::{Choice, Condition, RowsFrom, Wait, WaitError};
+use crate::client::{Choice, WaitError};
 
 /// How long an ordinary call may take.
 pub(super) const LIMIT: Duration = Duration::from_secs(60);
-/// The longest wait, and how much longer its call may take.
-const WAIT: u64 = 600;
+/// How much longer than its wait a call may take.
 const SLACK: Duration = Duration::from_secs(20);
 /// The most keys of one call.
 const KEYS: usize = 1000;
-/// The longest pattern, in bytes, and the most memory that it may take once compiled.
-pub(super) const PATTERN: usize = 1000;
-const COMPILED: usize = 4 << 20;
-/// The longest command line of a new session, in bytes.
-const COMMAND: usize = 64 * 1024;
-
 type Done = Result<CallToolResult, ErrorData>;
-
-/// A session, for tools that take nothing else.
-#[derive(Debug, Deserialize, JsonSchema)]
-pub(super) struct SessionArgs {
-    /// Name or id of the session, or the beginning of one. Leave it out if there is only one session.
-    #[serde(default)]
-    session: Option<String>,
-}
-
-#[derive(Debug, Deserialize, JsonSchema)]
-pub(super) struct NoArgs {}
-
-/// How a screen is returned.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-enum Form {
-    /// Plain text, one line for each row.
-    #[default]
-    Text,
-    /// An SVG picture with colors, as an embedded resource.
-    Svg,
-}
-
-#[derive(Debug, Deserialize, JsonSchema)]
-pub(super) struct ScreenArgs {
-    /// Name or id of the session. Leave it out if there is only one session.
-    #[serde(default)]
-    session: Option<String>,
-    /// How many rows above the screen to include, at most 10000.
-    #[serde(default)]
-    scrollback: u32,
-    /// Return only rows written since this output offset, the "seq" of an earlier result, including
-    /// rows that have scrolled off.
-    #[serde(default)]
-    since: Option<u64>,
-    /// "text" (default) or "svg". Use svg only if you can show pictures; PNG is not available.
-    #[serde(default)]
-    form: Form,
-}
-
-#[derive(Debug, Deserialize, JsonSchema)]
-pub(super) struct TypeArgs {
-    /// Name or id of the session. Leave it out if there is only one session.
-    #[serde(default)]
-    session: Option<String>,
-    /// The text to type. A line end is the Enter key.
-    text: String,
-    /// Press Enter after the text.
-    #[serde(default)]
-    enter: bool,
-}
-
-#[derive(Debug, Deserialize, JsonSchema)]
-pub(super) struct KeysArgs {
-    /// Name or id of the session. Leave it out if there is only one session.
-    #[serde(default)]
-    session: Option<String>,
-    /// Keys in the spelling of tmux: "Enter", "Escape", "Tab", "BSpace", "Up", "PageDown", "F5",
-    /// "C-c" (Ctrl), "M-x" (Alt), "S-Tab" (Shift), or a single character such as "y".
-    keys: Vec<String>,
-}
-
-#[derive(Debug, Deserialize, JsonSchema)]
-pub(super) struct AskArgs {
-    /// Name or id of the session. Leave it out if there is only one session.
-    #[serde(default)]
-    session: Option<String>,
-    /// The prompt.
-    text: String,
-    /// The longest time to wait for the answer, in seconds; 300 by default, at most 600.
-    #[serde(default)]
-    timeout_s: Option<u64>,
-}
-
-#[derive(Debug, Deserialize, JsonSchema)]
-pub(super) struct AnswerArgs {
-    /// Name or id of the session. Leave it out if there is only one session.
-    #[serde(default)]
-    session: Option<String>,
-    /// "yes", "no", the number of an option, or its label or a unique part of it.
-    #[serde(default)]
-    choice: Option<String>,
-    /// Text to type where the question takes text.
-    #[serde(default)]
-    text: Option<String>,
-}
-
-#[derive(Debug, Deserialize, JsonSchema)]
-pub(super) struct WaitArgs {
-    /// Name or id of the session. Leave it out if there is only one session.
-    #[serde(default)]
-    session: Option<String>,
-    /// Wait until a row of the screen matches this regular expression.
-    #[serde(default)]
-    text: Option<String>,
-    /// Wait until the program is in one of these states: "working", "blocked" (it asks a question or
-    /// for permission), "idle" (it waits for a prompt), "done" (it has ended), "unknown".
-    #[serde(default)]
-    states: Option<Vec<String>>,
-    /// Wait until the program has written nothing for this many milliseconds.
-    #[serde(default)]
-    idle_ms: Option<u64>,
-    /// Wait until the program exits.
-    #[serde(default)]
-    exit: bool,
-    /// With text: match only rows written since this output offset, the "seq" of an earlier result.
-    #[serde(default)]
-    since: Option<u64>,
-    /// The longest time to wait, in seconds; 30 by default, at most 600.
-    #[serde(default)]
-    timeout_s: Option<u64>,
-}
-
-#[derive(Debug, Deserialize, JsonSchema)]
-pub(super) struct TurnsArgs {
-    /// Name or id of the session. Leave it out if there is only one session.
-    #[serde(default)]
-    session: Option<String>,
-    /// How many of the newest turns to list; 20 by default, at most 200.
-    #[serde(default)]
-    limit: Option<u64>,
-}
-
-#[derive(Debug, Deserialize, JsonSchema)]
-pub(super) struct TurnArgs {
-    /// Name or id of the session. Leave it out if there is only one session.
-    #[serde(default)]
-    session: Option<String>,
-    /// The turn's number, from 1; the last turn by default.
-    #[serde(default)]
-    number: Option<u64>,
-}
-
-#[derive(Debug, Deserialize, JsonSchema)]
-pub(super) struct RecordingArgs {
-    /// The recording's name, as list_recordings shows it.
-    recording: String,
-    /// The first line to return, from 1. A negative number counts from the end: -100 returns the last
-    /// 100 lines. By default the first line.
-    #[serde(default)]
-    from: Option<i64>,
-    /// How many lines to return; 500 by default, at most 5000.
-    #[serde(default)]
-    lines: Option<u64>,
-}
-
-#[derive(Debug, Deserialize, JsonSchema)]
-pub(super) struct SearchArgs {
-    /// A regular expression. Case matters only if it has a capital letter.
-    pattern: String,
-    /// Search only recordings whose name contains this text.
-    #[serde(default)]
-    recording: Option<String>,
-    /// How many matching lines to return; 50 by default, at most 500.
-    #[serde(default)]
-    limit: Option<u64>,
-}
-
-#[derive(Debug, Deserialize, JsonSchema)]
-pub(super) struct SizeArgs {
-    /// Name or id of the session. Leave it out if there is only one session.
-    #[serde(default)]
-    session: Option<String>,
-    /// Columns, from 1 to 10000.
-    cols: u16,
-    /// Rows, from 1 to 10000.
-    rows: u16,
-}
-
-#[derive(Debug, Deserialize, JsonSchema)]
-pub(super) struct StartArgs {
-    /// The program and its arguments, each as one string; the user's shell if left out.
-    #[serde(default)]
-    command: Vec<String>,
-    /// A name for the session.
-    #[serde(default)]
-    name: Option<String>,
-    /// The folder to start in, as an absolute path.
-    #[serde(default)]
-    folder: Option<PathBuf>,
-}
-
-#[derive(Debug, Deserialize, JsonSchema)]
-pub(super) struct KillArgs {
-    /// Name or id of the session. Leave it out if there is only one session.
-    #[serde(default)]
-    session: Option<String>,
-    /// Send this signal, such as "INT" or "TERM", instead of ending the session.
-    #[serde(default)]
-    signal: Option<String>,
-}
 
 /// Runs a call, and returns its value as JSON.
 async fn as_json(
@@ -599,7 +400,7 @@ impl Handler {
         if !patterns.is_empty() && !patterns.iter().any(|p| new.name.as_ref().is_some_and(|n| p.is_match(n)))
         {
             return Err(Refusal::new(
-                "this server sees only some sessions: give the new session a name that matches its --session",
+                "this server sees only some sessions: give the new session a name that matches its patterns",
             ));
         }
         let id = match &caller.access {
@@ -614,53 +415,6 @@ impl Handler {
         };
         Ok(CallToolResult::structured(json!({ "session": id })))
     }
-}
-
-impl StartArgs {
-    fn parse(self) -> Result<NewSession, Refusal> {
-        let length: usize = self.command.iter().map(|word| word.len() + 1).sum();
-        if length > COMMAND || self.command.iter().any(|word| word.contains('\0')) {
-            return Err(Refusal::new("a command line has at most 64 KiB and no null characters"));
-        }
-        if self.folder.as_ref().is_some_and(|folder| !folder.is_absolute()) {
-            return Err(Refusal::new("give the folder as an absolute path"));
-        }
-        Ok(NewSession { command: self.command, name: self.name, folder: self.folder })
-    }
-}
-
-impl WaitArgs {
-    fn parse(&self) -> Result<Wait, Refusal> {
-        let mut conditions = Vec::new();
-        if let Some(text) = &self.text {
-            conditions.push(Condition::Text(compile(text, false)?));
-        }
-        if let Some(states) = self.states.as_ref().filter(|states| !states.is_empty()) {
-            let states: Result<Vec<AgentState>, _> = states.iter().map(|state| state.parse()).collect();
-            conditions.push(Condition::States(states.map_err(|e| Refusal::new(e.to_string()))?));
-        }
-        conditions.extend(self.idle_ms.map(|ms| Condition::Idle(Duration::from_millis(ms.min(600_000)))));
-        conditions.extend(self.exit.then_some(Condition::Exit));
-        let (Some(condition), true) = (conditions.pop(), conditions.is_empty()) else {
-            return Err(Refusal::new("give exactly one of text, states, idle_ms and exit"));
-        };
-        Ok(Wait {
-            condition,
-            rows: self.since.map_or(RowsFrom::Screen, RowsFrom::Offset),
-            timeout: Duration::from_secs(self.timeout_s.unwrap_or(30).clamp(1, WAIT)),
-        })
-    }
-}
-
-/// Compiles a pattern of a client, bounded.
-fn compile(pattern: &str, smart_case: bool) -> Result<Regex, Refusal> {
-    if pattern.is_empty() || pattern.len() > PATTERN {
-        return Err(Refusal::new(format!("a pattern has from 1 to {PATTERN} bytes")));
-    }
-    let ignores_case = smart_case && !pattern.chars().any(char::is_uppercase);
-    let mut builder = regex::RegexBuilder::new(pattern);
-    let built = builder.case_insensitive(ignores_case).size_limit(COMPILED).build();
-    built.map_err(|e| Refusal::new(format!("not a regular expression: {e}")))
 }
 
 fn driver(name: Option<String>) -> String {

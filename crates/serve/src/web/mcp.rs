@@ -19,7 +19,7 @@ pub(super) const PATH: &str = "/mcp";
 
 pub(super) async fn serve(State(site): State<Site>, pass: Pass, mut request: Request) -> Response {
     let Some(endpoint) = &site.0.mcp else {
-        return refuse(StatusCode::NOT_FOUND, "MCP is off here; --mcp read would offer it");
+        return refuse(StatusCode::NOT_FOUND, "MCP is off here");
     };
     // The connection keeps its seat; a request that is remembered must not.
     request.extensions_mut().remove::<Pass>();

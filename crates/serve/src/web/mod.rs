@@ -178,8 +178,8 @@ impl SiteOptions {
         self
     }
 
-    /// Offers the Model Context Protocol at `/mcp`, to clients with a token. None gets more than its
-    /// token grants.
+    /// Offers the Model Context Protocol at `/mcp`, to clients with a token. None gets more than
+    /// its token grants.
     #[cfg(feature = "mcp")]
     #[must_use]
     pub fn mcp(mut self, server: impl Into<Option<crate::mcp::McpServer>>) -> Self {
