@@ -10,6 +10,7 @@
 //   endlessly                  words until the agent hangs up
 //   in N lines                 a long answer
 //   write the note [NAME]      a tool call that needs a permission, after some words with "tell first"
+//   call the tool NAME with {…}  a call of a tool whose name ends so, and then what it returned (Claude Code, Codex)
 //   (mark X)                   the last answer ends with "Over-X."
 import { createServer } from "node:http";
 import { appendFileSync, writeFileSync } from "node:fs";
@@ -82,6 +83,21 @@ const noteWanted = (asked, answered) => {
   return found ? { file: `${found[1] ?? "note"}.txt`, content: "remember the milk\n", told: asked.includes("tell first") } : null;
 };
 
+// The tool to be called, if the person names one and it has not returned, or else what it returned. Some agents group
+// the tools of a server.
+const toolWanted = (messages, tools) => {
+  const all = messages ?? [];
+  const at = all.findLastIndex?.((m) => m.role === "user" && last([m])) ?? -1;
+  const found = at >= 0 && last([all[at]]).match(/call the tool (\w+) with (\{.*\})/);
+  if (!found) return {};
+  const returned = (m) => (m.type === "function_call_output" ? [m.output] : Array.isArray(m.content) ? m.content.filter((part) => part.type === "tool_result").map((part) => part.content) : []);
+  const results = all.slice(at).flatMap(returned);
+  if (results.length) return { result: said(results.at(-1)) };
+  const flat = (tools ?? []).flatMap((tool) => tool.tools?.map((inner) => ({ ...inner, namespace: tool.name })) ?? [tool]);
+  const tool = flat.find(({ name }) => name === found[1] || name?.endsWith(`__${found[1]}`));
+  return tool ? { name: tool.name, namespace: tool.namespace, input: JSON.parse(found[2]) } : { result: `there is no tool ${found[1]}` };
+};
+
 const plainAnswer = (asked, now, answered) => {
   if (now.includes("endlessly")) return "and on ".repeat(3000);
   if (answered) return "The note is written.";
@@ -105,7 +121,8 @@ const messages = async (ask, res, noted) => {
   const asked = said(ask.messages);
   const answered = said(ask.messages?.findLast?.((m) => m.role === "user")?.content).includes('"tool_result"') && !last(ask.messages);
   const wanted = said(ask.tools).includes('"Write"') && noteWanted(last(ask.messages), answered);
-  const text = wanted ? "First I write the note." : answer(asked, last(ask.messages), answered);
+  const tool = toolWanted(ask.messages, ask.tools);
+  const text = tool.result ? `The tool returned: ${tool.result}` : wanted ? "First I write the note." : answer(asked, last(ask.messages), answered);
   const usage = { input_tokens: 12, output_tokens: 7 };
   const message = { id: `msg_${requests}`, type: "message", role: "assistant", model: ask.model, content: [], stop_reason: null, stop_sequence: null, usage };
   if (!ask.stream) {
@@ -118,7 +135,7 @@ const messages = async (ask, res, noted) => {
   noted.first();
   send("message_start", { message });
   let index = 0;
-  if (!wanted || wanted.told) {
+  if (!tool.name && (!wanted || wanted.told)) {
     send("content_block_start", { index, content_block: { type: "text", text: "" } });
     for await (const word of words(text, last(ask.messages), res)) send("content_block_delta", { index, delta: { type: "text_delta", text: word } });
     if (wanted) send("content_block_stop", { index: index++ });
@@ -129,9 +146,13 @@ const messages = async (ask, res, noted) => {
     send("content_block_start", { index, content_block: { type: "tool_use", id: `toolu_${requests}`, name: "Write", input: {} } });
     send("content_block_delta", { index, delta: { type: "input_json_delta", partial_json: JSON.stringify(input) } });
   }
-  noted.end(wanted ? "tool" : "text");
+  if (tool.name) {
+    send("content_block_start", { index, content_block: { type: "tool_use", id: `toolu_${requests}`, name: tool.name, input: {} } });
+    send("content_block_delta", { index, delta: { type: "input_json_delta", partial_json: JSON.stringify(tool.input) } });
+  }
+  noted.end(wanted || tool.name ? "tool" : "text");
   send("content_block_stop", { index });
-  send("message_delta", { delta: { stop_reason: wanted ? "tool_use" : "end_turn", stop_sequence: null }, usage });
+  send("message_delta", { delta: { stop_reason: wanted || tool.name ? "tool_use" : "end_turn", stop_sequence: null }, usage });
   send("message_stop", {});
   res.end();
 };
@@ -140,14 +161,15 @@ const responses = async (ask, res, noted) => {
   const person = ask.input?.findLastIndex?.((m) => m.role === "user") ?? -1;
   const answered = said(ask.input?.slice?.(person)).includes('"function_call_output"');
   const wanted = said(ask.tools).includes('"exec_command"') && noteWanted(last(ask.input), answered);
-  const text = wanted ? "First I write the note." : answer(said(ask.input), last(ask.input), answered);
+  const tool = toolWanted(ask.input, ask.tools);
+  const text = tool.result ? `The tool returned: ${tool.result}` : wanted ? "First I write the note." : answer(said(ask.input), last(ask.input), answered);
   await silence(last(ask.input));
   const send = stream(res);
   noted.first();
   const response = { id: `resp_${requests}`, object: "response", status: "in_progress", model: ask.model, output: [] };
   const output = [];
   send("response.created", { response });
-  if (!wanted || wanted.told) {
+  if (!tool.name && (!wanted || wanted.told)) {
     const item = { id: `msg_${requests}`, type: "message", role: "assistant", status: "completed", content: [{ type: "output_text", text, annotations: [] }] };
     send("response.output_item.added", { output_index: 0, item: { ...item, status: "in_progress", content: [] } });
     for await (const word of words(text, last(ask.input), res)) send("response.output_text.delta", { item_id: item.id, output_index: 0, content_index: 0, delta: word });
@@ -160,7 +182,12 @@ const responses = async (ask, res, noted) => {
     send("response.output_item.done", { output_index: output.length, item });
     output.push(item);
   }
-  noted.end(wanted ? "tool" : "text");
+  if (tool.name) {
+    const item = { id: `fc_${requests}`, type: "function_call", status: "completed", call_id: `call_${requests}`, name: tool.name, namespace: tool.namespace, arguments: JSON.stringify(tool.input) };
+    send("response.output_item.done", { output_index: output.length, item });
+    output.push(item);
+  }
+  noted.end(wanted || tool.name ? "tool" : "text");
   const usage = { input_tokens: 12, input_tokens_details: null, output_tokens: 7, output_tokens_details: null, total_tokens: 19 };
   send("response.completed", { response: { ...response, status: "completed", output, usage } });
   res.end();

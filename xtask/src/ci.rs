@@ -223,11 +223,16 @@ impl Run {
     /// side by side. It is not installed here: `cargo test` runs the same tests without another
     /// tool to compile.
     fn tests(&mut self) -> Result<()> {
-        if tools::has("cargo-nextest") {
-            let args = ["nextest", "run", "--workspace", "--all-features", "--no-fail-fast"];
-            return self.cargo(&[&args[..], &["--status-level", "slow"]].concat());
+        let mut command = self.command("cargo");
+        if let Some(python) = tools::install_python()? {
+            command.env("TAPDECK_TEST_PYTHON", python);
         }
-        self.cargo(&["test", "--workspace", "--all-targets", "--all-features", "--no-fail-fast", "--quiet"])
+        if tools::has("cargo-nextest") {
+            command.args(["nextest", "run", "--status-level", "slow"]);
+        } else {
+            command.args(["test", "--all-targets", "--quiet"]);
+        }
+        succeed(command.args(["--workspace", "--all-features", "--no-fail-fast"]))
     }
 
     /// Runs the library's examples, each in an empty folder with an empty home. They were built

@@ -109,6 +109,34 @@ impl CargoTool {
     }
 }
 
+/// The official SDK of the Model Context Protocol, with which the tests try the server.
+const MCP_SDK: &str = "mcp==2.3.0";
+
+/// Installs Python packages that the tests use below `target`. Returns the Python that has them, or
+/// `None` without one: the tests then report themselves as skipped.
+pub(crate) fn install_python() -> Result<Option<PathBuf>> {
+    let folder = crate::root()?.join("target/python");
+    let python = folder.join("bin/python3");
+    let run = |program: &std::path::Path, args: &[&str]| {
+        let mut command = Command::new(program);
+        command.args(args).stdout(Stdio::null()).stderr(Stdio::null());
+        command.status().is_ok_and(|s| s.success())
+    };
+    let has = |python: &std::path::Path| run(python, &["-c", "import mcp.client.client"]);
+    let found = PathBuf::from("python3");
+    if has(&found) {
+        return Ok(Some(found));
+    }
+    if !has(&python) {
+        println!("   installing {MCP_SDK}");
+        let made = folder.to_str().is_some_and(|folder| run(&found, &["-m", "venv", folder]));
+        if !made || !run(&python, &["-m", "pip", "install", "--quiet", MCP_SDK]) {
+            return Ok(None);
+        }
+    }
+    Ok(Some(python))
+}
+
 /// The coding agents that the corpus talks to, in the versions that it was recorded with.
 const AGENTS: [&str; 2] = ["@anthropic-ai/claude-code@2.1.325", "@openai/codex@0.166.0"];
 

@@ -9,7 +9,7 @@ use rustix::process::setsid;
 use rustix::termios::isatty;
 use tapdeck_core::WinSize;
 use tapdeck_host::Launch;
-#[cfg(any(feature = "tui", feature = "web"))]
+#[cfg(any(feature = "mcp", feature = "tui", feature = "web"))]
 use tapdeck_host::backend::Descriptors;
 
 use crate::door_args::DoorArgs;
@@ -64,7 +64,7 @@ pub(crate) fn host_args(command: impl IntoIterator<Item = impl Into<OsString>>) 
 
 /// Starts a detached host for a user who does not see standard error. The failure has the message
 /// that the host printed there.
-#[cfg(any(feature = "tui", feature = "web"))]
+#[cfg(any(feature = "mcp", feature = "tui", feature = "web"))]
 pub(crate) fn start_quietly(args: Vec<OsString>) -> Result<String> {
     // The files that this process was started with are not meant for its sessions.
     Descriptors::inherited().close();
@@ -84,8 +84,8 @@ pub(crate) fn start_quietly(args: Vec<OsString>) -> Result<String> {
 
 /// A host that was started.
 #[cfg_attr(
-    not(any(feature = "tui", feature = "web")),
-    expect(dead_code, reason = "the page and the dashboard alone read all of it")
+    not(any(feature = "mcp", feature = "tui", feature = "web")),
+    expect(dead_code, reason = "the page, the dashboard and MCP alone read all of it")
 )]
 struct Started {
     /// The id of its session, if that runs.

@@ -22,7 +22,7 @@ pub(crate) const GROUPS: [Group; 7] = [
         title: "Agents",
         names: &[
             "ask", "answer", "approve", "deny", "paste", "turns", "explain", "relay", "broker", "capture",
-            "deliver", "hotkeys", "probe",
+            "deliver", "hotkeys", "probe", "mcp",
         ],
     },
     Group { title: "Tests", names: &["test", "cassette", "render"] },
@@ -51,10 +51,11 @@ mod tests {
     use super::*;
 
     /// Commands that need a feature, and whether it is on.
-    const OPTIONAL: [(&str, bool); 6] = [
+    const OPTIONAL: [(&str, bool); 7] = [
         ("connect", cfg!(feature = "net")),
         ("dash", cfg!(feature = "tui")),
         ("hotkeys", cfg!(feature = "hotkeys")),
+        ("mcp", cfg!(feature = "mcp")),
         ("serve", cfg!(feature = "net")),
         ("view", cfg!(feature = "tui")),
         ("web", cfg!(feature = "web")),

@@ -22,6 +22,8 @@ mod parse;
 mod place;
 mod progress;
 mod prompts;
+#[cfg(any(feature = "mcp", feature = "web"))]
+mod sandboxed;
 mod screen;
 mod scrubbing;
 mod seal_key;

@@ -22,9 +22,13 @@ pub mod client;
 mod conn;
 pub mod door;
 pub mod live;
+#[cfg(feature = "mcp")]
+pub mod mcp;
 #[cfg(feature = "net")]
 pub mod net;
 mod paint;
+#[cfg(any(feature = "mcp", feature = "web"))]
+mod recordings;
 pub mod snapshot;
 #[cfg(feature = "ssh")]
 pub mod ssh_door;

@@ -30,6 +30,8 @@ mod info;
 mod kill;
 mod ls;
 mod man;
+#[cfg(feature = "mcp")]
+mod mcp;
 #[cfg(feature = "web")]
 mod page_player;
 mod paste;
@@ -37,6 +39,8 @@ mod peek;
 mod play;
 mod probe;
 mod rec;
+#[cfg(feature = "mcp")]
+mod recording_text;
 mod relay;
 mod rename;
 mod render;
@@ -89,6 +93,10 @@ pub(crate) enum Command {
     Rename(rename::RenameArgs),
     Resize(resize::ResizeArgs),
     Bus(bus::BusArgs),
+    #[cfg(feature = "mcp")]
+    Mcp(mcp::McpArgs),
+    #[cfg(feature = "mcp")]
+    RecordingText(recording_text::RecordingTextArgs),
     #[cfg(feature = "net")]
     Serve(Box<serve::ServeArgs>),
     #[cfg(feature = "net")]
@@ -155,6 +163,10 @@ fn dispatch(command: &Command) -> Result {
         Command::Rename(args) => rename::run(args),
         Command::Resize(args) => resize::run(args),
         Command::Bus(args) => bus::run(args),
+        #[cfg(feature = "mcp")]
+        Command::Mcp(args) => mcp::run(args),
+        #[cfg(feature = "mcp")]
+        Command::RecordingText(args) => recording_text::run(args),
         #[cfg(feature = "net")]
         Command::Serve(args) => serve::run(args),
         #[cfg(feature = "net")]

@@ -1,10 +1,8 @@
 //! `tapdeck page-player`: the process that plays a recording for a browser. The page starts it; it
 //! shuts itself in before it reads a byte of the recording.
 
-use std::ffi::OsString;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -43,14 +41,5 @@ pub(crate) fn run(args: &PagePlayerArgs) -> Result {
 
 /// Makes the command that plays a recording for the page.
 pub(crate) fn command(identity: &IdentityArgs) -> impl Fn(&Path) -> Command + Send + Sync + 'static {
-    let identity = identity.file().map(|file| [OsString::from("--identity"), file.into_os_string()]);
-    move |recording| {
-        #[expect(clippy::disallowed_methods, reason = "it starts this program itself, not a session's")]
-        let mut command = Command::new("/proc/self/exe");
-        // What else the environment holds is not for a process that may be taken over.
-        let kept = ["HOME", "XDG_STATE_HOME", "TAPDECK_LOG"];
-        command.env_clear().envs(kept.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
-        command.arg0("tapdeck").arg("page-player").args(identity.iter().flatten()).arg("--").arg(recording);
-        command
-    }
+    crate::sandboxed::command("page-player", identity)
 }

@@ -53,6 +53,9 @@ pub(crate) struct WebArgs {
     /// Default theme of the page: dark, light, high-contrast, sepia, dracula or one of your own
     #[arg(long, value_name = "THEME")]
     theme: Option<String>,
+    #[cfg(feature = "mcp")]
+    #[command(flatten)]
+    mcp: super::mcp::McpDoorArgs,
     #[command(flatten)]
     identity: IdentityArgs,
     /// Start this program as a session and open it
@@ -88,6 +91,8 @@ pub(crate) fn run(args: &WebArgs) -> Result {
     let authority = if read_only { Authority::of(Role::Observer) } else { Authority::owner() };
     let good = token.clone();
     let check = move |shown: &str| tapdeck_serve::web::is_same(shown, &good).then_some(authority);
+    #[cfg(feature = "mcp")]
+    let mcp = args.mcp.server(folder.clone(), &args.identity);
     let mut options = SiteOptions::new(check)
         .hosts(hosts)
         .names([&args.host[..], &settings.hosts].concat())
@@ -95,6 +100,10 @@ pub(crate) fn run(args: &WebArgs) -> Result {
         .player(page_player::command(&args.identity))
         .players([&args.player[..], &settings.players].concat())
         .themes(themes);
+    #[cfg(feature = "mcp")]
+    {
+        options = options.mcp(mcp);
+    }
     if !read_only {
         options = options.start(start_quietly);
     }

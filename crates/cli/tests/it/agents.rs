@@ -17,17 +17,17 @@ use crate::support::Home;
 
 /// How long an agent on a busy machine may take for anything.
 const SECONDS: &str = "120";
-const KEY: &str = "not-a-real-key-0123456789";
+pub const KEY: &str = "not-a-real-key-0123456789";
 
 /// The model, and what it was asked.
-struct Model {
+pub struct Model {
     child: Child,
-    port: String,
+    pub port: String,
     log: PathBuf,
 }
 
 impl Model {
-    fn start(home: &Home) -> Self {
+    pub fn start(home: &Home) -> Self {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../cassettes/agents/fake-model.mjs");
         let (port, log) = (home.path("port"), home.path("asked.jsonl"));
         let child = home.command("node").arg(script).args([&port, &log]).spawn().expect("node runs");
@@ -59,15 +59,15 @@ impl Drop for Model {
 }
 
 /// An agent in the background.
-struct Agent {
-    home: Home,
-    model: Model,
+pub struct Agent {
+    pub home: Home,
+    pub model: Model,
 }
 
 impl Agent {
     /// Starts one of them with everything answered that it would ask first, but for whether the
     /// folder can be trusted.
-    fn start(name: &str, trusted: bool) -> Self {
+    pub fn start(name: &str, trusted: bool) -> Self {
         let home = Home::new();
         let model = Model::start(&home);
         let project = home.path("project");
@@ -116,7 +116,7 @@ impl Agent {
         (out.status.success(), text)
     }
 
-    fn is(&self, state: &str) {
+    pub fn is(&self, state: &str) {
         let (there, said) = self.tapdeck(&["wait", "agent", "--state", state, "--timeout", SECONDS]);
         assert!(there, "not {state}: {said}\n{}", self.picture());
     }

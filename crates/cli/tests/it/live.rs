@@ -37,6 +37,11 @@ impl<'a> Detached<'a> {
         Self { home, id }
     }
 
+    /// A session that was started in another way.
+    pub fn of(home: &'a Home, id: String) -> Self {
+        Self { home, id }
+    }
+
     pub fn listing(&self) -> Value {
         let all: Value = serde_json::from_slice(&self.home.run(["ls", "--json"]).stdout).expect("JSON");
         let all = all.as_array().cloned().unwrap_or_default();

@@ -4,6 +4,8 @@
 #![allow(clippy::disallowed_methods, reason = "tests start programs and take the time")]
 
 mod agents;
+#[cfg(feature = "mcp")]
+mod agents_mcp;
 mod answer;
 mod attach;
 mod bombs;
@@ -31,6 +33,10 @@ mod live;
 mod log;
 #[cfg(all(feature = "net", feature = "tui", feature = "web"))]
 mod manual;
+#[cfg(feature = "mcp")]
+mod mcp;
+#[cfg(all(feature = "mcp", feature = "net", feature = "web"))]
+mod mcp_http;
 #[cfg(all(feature = "net", feature = "web"))]
 mod page;
 #[cfg(all(feature = "docker", feature = "ssh"))]

@@ -90,7 +90,8 @@ pub fn find(which: Option<&str>) -> Result<Listing, FindError> {
     pick(alive()?.1, which)
 }
 
-fn pick(mut found: Vec<Listing>, which: Option<&str>) -> Result<Listing, FindError> {
+/// Picks a session from a list, as [`find`] does.
+pub(crate) fn pick(mut found: Vec<Listing>, which: Option<&str>) -> Result<Listing, FindError> {
     let shown = |l: &Listing| match &l.name {
         Some(name) => format!("{} ({name})", l.id),
         None => l.id.clone(),

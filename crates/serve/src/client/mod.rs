@@ -23,10 +23,13 @@ mod attachment;
 mod bus;
 mod list;
 mod program;
+mod wait;
 
 pub use ask::{AskOutcome, Asked, answer, ask, explain, submit, turns};
 pub use attachment::{Attach, Attachment, Incoming};
 pub use bus::{Bus, Frame, Hello};
+#[cfg(feature = "mcp")]
+pub(crate) use list::pick;
 pub use list::{
     ANSWER, Described, FindError, Said, about, alive, connect_to, connect_to_watch, connect_within,
     describe_all, find,
@@ -34,6 +37,7 @@ pub use list::{
 pub use program::RemoteProgram;
 pub use tapdeck_core::turns::Choice;
 pub use tapdeck_proto::bus::Role;
+pub use wait::{Condition, Met, RowsFrom, Wait, WaitError};
 
 /// How long a session may take to accept a client.
 const CONNECT: Duration = Duration::from_secs(5);

@@ -117,21 +117,21 @@ impl Site {
     pub(super) async fn while_valid<T>(&self, pass: &Pass, work: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
             done = work => Some(done),
-            () = self.revoked(pass) => None,
+            () = self.revoked(&pass.token, pass.authority) => None,
         }
     }
 
-    /// Waits until a pass no longer grants the same.
-    async fn revoked(&self, pass: &Pass) {
+    /// Waits until a token no longer grants the same.
+    pub(super) async fn revoked(&self, token: &str, authority: Authority) {
         let mut changes = self.0.options.changes.clone();
-        while self.still(pass) {
+        while self.still(token, authority) {
             let changed = async {
                 match &mut changes {
                     Some(changes) => changes.changed().await.is_ok(),
                     None => false,
                 }
             };
-            let expires = pass.authority.expires().map(|at| at.since(self.0.clock.now().wall));
+            let expires = authority.expires().map(|at| at.since(self.0.clock.now().wall));
             // What nothing tells of is looked at now and then.
             let look = expires.map_or(LOOK, |left| left.min(LOOK));
             if timeout(look, changed).await == Ok(false) {
@@ -141,9 +141,9 @@ impl Site {
         }
     }
 
-    /// Returns whether a pass still grants the same.
-    fn still(&self, pass: &Pass) -> bool {
-        (self.0.options.check)(&pass.token) == Some(pass.authority) && self.may_watch(pass.authority)
+    /// Returns whether a token still grants the same.
+    fn still(&self, token: &str, authority: Authority) -> bool {
+        (self.0.options.check)(token) == Some(authority) && self.may_watch(authority)
     }
 
     /// Returns whether a pass lets its bearer start programs. What the page starts it also drives.
@@ -269,20 +269,31 @@ pub(super) async fn check(
 
 /// Gives a request its pass, if it has one, and waits for all of its body.
 async fn prepared(site: &Site, seat: &Seat, mut request: Request) -> Result<Request, Response> {
+    let mut longest = BODY;
     // The tty wire has a credential of its own.
     if request.uri().path() != "/ws/tty"
         && let Some(pass) = site.pass(site.shown(request.headers()), seat).await?
     {
+        longest = longest_body(&request);
         request.extensions_mut().insert(pass);
     }
     if request.method() != Method::POST {
         return Ok(request);
     }
     let (parts, body) = request.into_parts();
-    match timeout(REQUEST, axum::body::to_bytes(body, BODY)).await {
+    match timeout(REQUEST, axum::body::to_bytes(body, longest)).await {
         Ok(Ok(body)) => Ok(Request::from_parts(parts, body.into())),
         Ok(Err(_)) => Err(refuse(StatusCode::PAYLOAD_TOO_LARGE, "the request is too long")),
         Err(_) => Err(refuse(StatusCode::REQUEST_TIMEOUT, "the request did not come to its end in time")),
+    }
+}
+
+/// Returns how long the body of a request with a pass may be.
+fn longest_body(request: &Request) -> usize {
+    match request.uri().path() {
+        #[cfg(feature = "mcp")]
+        super::mcp::PATH => crate::mcp::MESSAGE,
+        _ => BODY,
     }
 }
 

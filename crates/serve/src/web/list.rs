@@ -14,9 +14,9 @@ use tokio::time::{Duration, interval};
 
 use super::Site;
 use super::guard::{Pass, REVOKED};
-use super::recordings;
 use super::relay::{Asked, bye, meet, say};
 use crate::client::{Described, Said, alive, describe_all};
+use crate::recordings;
 
 /// How often the list is made, however many clients ask.
 const LOOK: Duration = Duration::from_millis(1000);

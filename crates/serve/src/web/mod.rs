@@ -11,9 +11,10 @@ mod deck;
 mod files;
 mod guard;
 mod list;
+#[cfg(feature = "mcp")]
+mod mcp;
 mod open;
 mod play;
-mod recordings;
 mod relay;
 mod serving;
 #[cfg(feature = "net")]
@@ -86,6 +87,9 @@ pub struct SiteOptions {
     /// The server of the tty wire, which also opens sessions.
     #[cfg(feature = "net")]
     pub tty: Option<Arc<crate::net::Server>>,
+    /// The server of the Model Context Protocol, at `/mcp`.
+    #[cfg(feature = "mcp")]
+    pub mcp: Option<crate::mcp::McpServer>,
     /// Told when a token may have been revoked.
     changes: Option<watch::Receiver<u64>>,
 }
@@ -105,6 +109,8 @@ impl SiteOptions {
             themes: Themes::default(),
             #[cfg(feature = "net")]
             tty: None,
+            #[cfg(feature = "mcp")]
+            mcp: None,
             changes: None,
         }
     }
@@ -172,6 +178,15 @@ impl SiteOptions {
         self
     }
 
+    /// Offers the Model Context Protocol at `/mcp`, to clients with a token. None gets more than
+    /// its token grants.
+    #[cfg(feature = "mcp")]
+    #[must_use]
+    pub fn mcp(mut self, server: impl Into<Option<crate::mcp::McpServer>>) -> Self {
+        self.mcp = server.into();
+        self
+    }
+
     /// Sets the server of the tty wire, which also opens sessions and tells when its tokens change.
     #[cfg(feature = "net")]
     #[must_use]
@@ -235,6 +250,8 @@ struct Inner {
     listed: tokio::sync::Mutex<list::Listed>,
     /// Recordings that can be played at once.
     decks: tokio::sync::Semaphore,
+    #[cfg(feature = "mcp")]
+    mcp: Option<crate::mcp::http::Endpoint>,
 }
 
 const DECKS: usize = 64;
@@ -246,7 +263,11 @@ impl Site {
         // other out.
         let port = options.hosts.first().and_then(|h| h.rsplit(':').next()).unwrap_or("0");
         let cookie = format!("tapdeck-{}", port.trim_matches(|c: char| !c.is_ascii_digit()));
+        #[cfg(feature = "mcp")]
+        let mcp = options.mcp.clone().map(crate::mcp::http::Endpoint::new);
         Self(Arc::new(Inner {
+            #[cfg(feature = "mcp")]
+            mcp,
             cookie,
             options,
             logins: Mutex::default(),
@@ -261,6 +282,8 @@ impl Site {
         let router = Router::new();
         #[cfg(feature = "net")]
         let router = router.route("/ws/tty", get(tty::upgrade));
+        #[cfg(feature = "mcp")]
+        let router = router.route(mcp::PATH, axum::routing::any(mcp::serve));
         router
             .route("/", get(files::index))
             .route("/page/style.css", get(files::style))

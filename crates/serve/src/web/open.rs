@@ -30,20 +30,21 @@ pub(super) async fn open(
     if line.len() > LINE || line.contains(char::is_control) {
         return refuse(StatusCode::BAD_REQUEST, "a command is one line of at most 2048 bytes");
     }
-    match start(&site, &pass, command_line(&line)).await {
+    match start(&site, &pass.token, command_line(&line)).await {
         Ok(id) => (StatusCode::CREATED, Json(Started { id })).into_response(),
         Err(why) => refuse(StatusCode::UNPROCESSABLE_ENTITY, &why.to_string()),
     }
 }
 
-async fn start(site: &Site, pass: &Pass, command: Vec<String>) -> Result<String, StartError> {
+/// Starts a program for the bearer of a token, who may.
+pub(super) async fn start(site: &Site, token: &str, command: Vec<String>) -> Result<String, StartError> {
     #[cfg(feature = "net")]
     if let Some(server) = &site.0.options.tty {
-        let opened = server.open_detached(&pass.token, command).await;
+        let opened = server.open_detached(token, command).await;
         return opened.map_err(|refusal| StartError::Failed(refusal.message));
     }
     // Unused in builds without `net`.
-    let _ = pass;
+    let _ = token;
     let site = site.clone();
     let started = tokio::task::spawn_blocking(move || match &site.0.options.start {
         Some(start) => start(command),

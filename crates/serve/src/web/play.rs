@@ -13,7 +13,8 @@ use tokio::net::UnixStream;
 
 use super::guard::{Pass, REVOKED, refuse};
 use super::relay::{Asked, FarSide, Lines, bye, meet, relay};
-use super::{Site, deck, recordings};
+use super::{Site, deck};
+use crate::recordings;
 
 const RECORDING: FarSide = FarSide {
     name: "recording",

@@ -93,6 +93,9 @@ pub(crate) struct ServeArgs {
     /// https://docs.example
     #[arg(long, value_name = "ORIGIN", value_parser = parse::origin, hide_short_help = true)]
     player: Vec<String>,
+    #[cfg(all(feature = "mcp", feature = "web"))]
+    #[command(flatten)]
+    mcp: super::mcp::McpDoorArgs,
     /// Log format on standard error
     #[arg(long, value_name = "FORMAT", default_value = "text", hide_short_help = true)]
     log_format: LogFormat,
@@ -214,7 +217,7 @@ fn announce_identity(args: &ServeArgs, running: &Running) -> Result<Arc<Identity
 fn listen_net(args: &ServeArgs, running: &Running, address: &Endpoint, own: &Arc<Identity>) -> Result<()> {
     let config = Config::load()?;
     let listening = running
-        .net(address, own, |at, server| site::make(at, &config, &args.host, &args.player, server))
+        .net(address, own, |at, server| site::make(at, &config, args, server))
         .map_err(|e| cannot_listen(address, &e))?;
     print(format_args!("listening {}\n", listening.at));
     if let Some(link) = site::link(&listening.at, &args.host) {

@@ -4,17 +4,12 @@ use std::sync::Arc;
 
 use tapdeck_serve::net::{Endpoint, Server, Site};
 
+use super::ServeArgs;
 use crate::config::Config;
 
 /// The page at this address, if there is one in this build.
 #[cfg(feature = "web")]
-pub(super) fn make(
-    at: &Endpoint,
-    config: &Config,
-    names: &[String],
-    players: &[String],
-    server: Arc<Server>,
-) -> Option<Site> {
+pub(super) fn make(at: &Endpoint, config: &Config, args: &ServeArgs, server: Arc<Server>) -> Option<Site> {
     use tapdeck_host::Clock;
     use tapdeck_serve::net::Transport;
     use tapdeck_serve::web::SiteOptions;
@@ -30,14 +25,16 @@ pub(super) fn make(
     let check = move |secret: &str| Some(tokens.tokens().find(secret, clock.now().wall)?.authority());
     let options = SiteOptions::new(check)
         .hosts(hosts)
-        .names(names.to_vec())
+        .names(args.host.clone())
         .secure(*transport == Transport::Wss)
         .recordings(config.recordings_folder())
         .player(crate::cmd::page_player::command(&IdentityArgs::default()))
-        .players(players.to_vec())
+        .players(args.player.clone())
         // Reading the configuration has checked the theme.
         .themes(crate::cmd::web::themes(config, None).unwrap_or_default())
         .tty(server);
+    #[cfg(feature = "mcp")]
+    let options = options.mcp(args.mcp.server(config.recordings_folder(), &IdentityArgs::default()));
     Some(Site::new(options))
 }
 
@@ -70,7 +67,7 @@ pub(super) fn link(_: &Endpoint, _: &[String]) -> Option<String> {
 }
 
 #[cfg(not(feature = "web"))]
-pub(super) fn make(_: &Endpoint, _: &Config, _: &[String], _: &[String], _: Arc<Server>) -> Option<Site> {
+pub(super) fn make(_: &Endpoint, _: &Config, _: &ServeArgs, _: Arc<Server>) -> Option<Site> {
     None
 }
 

@@ -17,7 +17,7 @@ const TOLD: usize = 500;
 const MANIFEST: &str = "manifest.json";
 
 /// Returns the newest recordings, newest first.
-pub(super) fn list(root: &Path) -> Vec<ListedRecording> {
+pub(crate) fn list(root: &Path) -> Vec<ListedRecording> {
     let mut found: Vec<(u64, String, u64)> = Vec::new();
     let mut open = vec![(root.to_owned(), 0)];
     let mut looked_at = 0;
@@ -55,7 +55,7 @@ fn name_of(root: &Path, path: &Path) -> Option<String> {
 }
 
 /// Returns the path of the recording of this name, if the folder has it.
-pub(super) fn find(root: &Path, name: &str) -> Option<PathBuf> {
+pub(crate) fn find(root: &Path, name: &str) -> Option<PathBuf> {
     if name.is_empty() || name.len() > 4096 || name.chars().any(char::is_control) {
         return None;
     }
