@@ -1,5 +1,5 @@
-//! `tapdeck branch-points`: the final lines of a session with its snapshots and turns between them, so
-//! that a person can point at the line from which to go on differently.
+//! `tapdeck branch-points`: the final lines of a session with its snapshots and turns between them,
+//! so that a person can point at the line from which to go on differently.
 
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};

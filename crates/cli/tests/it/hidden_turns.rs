@@ -1,5 +1,5 @@
-//! A conversation in the alternate screen, which leaves no lines behind: it is in the exports and is
-//! found by a search.
+//! A conversation in the alternate screen, which leaves no lines behind: it is in the exports and a
+//! search finds it.
 
 use std::fs;
 

@@ -1,5 +1,5 @@
-//! Searching the conversation of a program in the alternate screen. Its rows are gone in the end, so
-//! behind the last match in the rows the search goes on in the turns of the recording: it moves to
+//! Searching the conversation of a program in the alternate screen. Its rows are gone in the end,
+//! so behind the last match in the rows the search goes on in the turns of the recording: it moves to
 //! the time at which a turn's answer was on the screen.
 
 use std::collections::VecDeque;
