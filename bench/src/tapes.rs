@@ -115,11 +115,11 @@ impl Tape {
             }
             "md" => {
                 let out = BufWriter::new(File::create(&self.out)?);
-                export::lines(LinesAs::Md, &mut *self.source()?.open()?, 1_000_000, out)?;
+                export::lines(LinesAs::Md, &mut *self.source()?.open()?, Vec::new(), 1_000_000, out)?;
             }
             "html" => {
                 let out = BufWriter::new(File::create(&self.out)?);
-                export::html(&mut *self.source()?.open()?, HtmlOptions::default(), out)?;
+                export::html(&mut *self.source()?.open()?, Vec::new(), HtmlOptions::default(), out)?;
             }
             _ => {
                 let end = self.bytes * NS_PER_BYTE;

@@ -49,7 +49,7 @@ fuzz_target!(|data: &[u8]| {
         && let Some(mut events) = reader(format, zst, data)
     {
         let _ = match first >> 7 {
-            0 => export::html(&mut *events, HtmlOptions::default(), std::io::sink()),
+            0 => export::html(&mut *events, Vec::new(), HtmlOptions::default(), std::io::sink()),
             _ => export::svg_animated(&mut *events, SvgOptions::default(), std::io::sink()).map(drop),
         };
     }

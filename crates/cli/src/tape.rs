@@ -125,6 +125,11 @@ impl Tape {
         self.player.term()
     }
 
+    /// The recording.
+    pub fn source(&self) -> &Source {
+        self.player.source()
+    }
+
     /// The file.
     pub fn path(&self) -> &Path {
         self.player.source().path()

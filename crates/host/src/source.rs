@@ -14,7 +14,8 @@ use tapdeck_tape::cassette::{Cassette, CassetteReader, is_cassette};
 use tapdeck_tape::meta::{Meta, is_meta};
 use tapdeck_tape::zst::ZstReader;
 use tapdeck_tape::{
-    Beside, Container, EventReader, Format, Moment, bounded, cast_version, open, snapshots_of,
+    Beside, Container, EventReader, Format, Moment, RecordedTurn, bounded, cast_version, open, snapshots_of,
+    turns_of,
 };
 
 use crate::ahead::Blocks;
@@ -246,6 +247,23 @@ impl Source {
         }
         let file = File::open(find_sidecar(&self.path, suffix)).ok()?;
         Some(Box::new(file))
+    }
+
+    /// Whether this is a recording with a file of events, where its turns would be.
+    pub fn may_have_turns(&self) -> bool {
+        self.container == NATIVE && self.sidecar("events.jsonl").is_some()
+    }
+
+    /// The turns of a native recording, in order; other formats have none.
+    ///
+    /// # Errors
+    /// When the file of its events cannot be read, or makes no sense.
+    pub fn turns(&self) -> Result<Vec<RecordedTurn>, SourceError> {
+        match self.sidecar("events.jsonl").filter(|_| self.container == NATIVE) {
+            Some(events) => turns_of(BufReader::new(events))
+                .map_err(|why| SourceError::Read { path: find_sidecar(&self.path, "events.jsonl"), why }),
+            None => Ok(Vec::new()),
+        }
     }
 
     /// The snapshots in `NAME.snapshots.jsonl` that are not among those already known. Formats that

@@ -12,6 +12,7 @@ use crate::Result;
 use crate::ahr::MAX_OFFSET;
 use crate::event::{Event, EventReader, Header, Item, Kind, Note};
 use crate::lines::Lines;
+use crate::turns::{RecordedTurn, TurnWatch};
 
 /// Moments beyond this many are dropped, far more than a person sets.
 const MAX_MOMENTS: usize = 1_000_000;
@@ -62,6 +63,7 @@ pub struct Replay {
     moments: Vec<Moment>,
     ending: Option<Exit>,
     notes: Vec<Note>,
+    turns: TurnWatch,
 }
 
 impl Replay {
@@ -77,7 +79,15 @@ impl Replay {
             moments: Vec::new(),
             ending: None,
             notes: Vec::new(),
+            turns: TurnWatch::default(),
         }
+    }
+
+    /// Watches for these turns of the recording, which [`Replay::hidden_turns`] tells of.
+    #[must_use]
+    pub(crate) fn with_turns(mut self, turns: Vec<RecordedTurn>) -> Self {
+        self.turns = TurnWatch::new(turns);
+        self
     }
 
     /// Replays a whole recording to its end.
@@ -85,7 +95,19 @@ impl Replay {
     /// # Errors
     /// When the recording cannot be read on.
     pub fn to_end(reader: &mut dyn EventReader, scrollback: usize) -> Result<Self> {
-        let mut replay = Self::new(reader.header(), scrollback);
+        Self::to_end_with_turns(reader, scrollback, Vec::new())
+    }
+
+    /// Replays a whole recording, of which these turns are known, to its end.
+    ///
+    /// # Errors
+    /// When the recording cannot be read on.
+    pub fn to_end_with_turns(
+        reader: &mut dyn EventReader,
+        scrollback: usize,
+        turns: Vec<RecordedTurn>,
+    ) -> Result<Self> {
+        let mut replay = Self::new(reader.header(), scrollback).with_turns(turns);
         while let Some(item) = reader.next_item()? {
             replay.item(item);
         }
@@ -105,10 +127,7 @@ impl Replay {
     pub(crate) fn apply(&mut self, event: &Event) {
         self.time = event.time;
         match &event.kind {
-            Kind::Output(bytes) => {
-                self.term.feed_at(bytes, self.byte_off);
-                self.byte_off = self.byte_off.saturating_add(bytes.len() as u64);
-            }
+            Kind::Output(bytes) => self.output(bytes),
             Kind::Lost(bytes) => self.byte_off = self.byte_off.saturating_add(*bytes).min(MAX_OFFSET),
             Kind::Resize(size) => {
                 self.term.resize(*size);
@@ -117,6 +136,22 @@ impl Replay {
             Kind::Snapshot { id, anchor, label } => self.moment(MomentKind::Snapshot(*id), *anchor, label),
             Kind::Exit(exit) => self.ending = Some(*exit),
             Kind::Input(_) | Kind::Mark { .. } | Kind::Other { .. } => {}
+        }
+    }
+
+    /// Feeds output, in parts where a turn begins or ends in it.
+    fn output(&mut self, mut bytes: &[u8]) {
+        loop {
+            self.turns.look(self.byte_off, &self.term);
+            let stop = self.turns.next_stop().map(|stop| stop.saturating_sub(self.byte_off));
+            let len = stop.and_then(|len| usize::try_from(len).ok()).unwrap_or(usize::MAX).min(bytes.len());
+            let (part, rest) = bytes.split_at(len);
+            self.term.feed_at(part, self.byte_off);
+            self.byte_off = self.byte_off.saturating_add(len as u64);
+            bytes = rest;
+            if bytes.is_empty() {
+                return self.turns.look(self.byte_off, &self.term);
+            }
         }
     }
 
@@ -151,6 +186,12 @@ impl Replay {
     /// Snapshots and markers so far, in order.
     pub fn moments(&self) -> &[Moment] {
         &self.moments
+    }
+
+    /// The turns so far that were shown in the alternate screen, so that no line of the terminal
+    /// has them, in order.
+    pub fn hidden_turns(&self) -> Vec<&RecordedTurn> {
+        self.turns.hidden(&self.term)
     }
 
     /// How the program ended, where the recording tells.

@@ -9,6 +9,9 @@ use serde_json::{Value, json};
 use tapdeck_core::turns::{Detector, Limits, Notice, Rules};
 use tapdeck_core::{Exit, Offset, Stamp, Time, WallTime};
 use tapdeck_tape::agents::Agents;
+use tapdeck_tape::cassette::{Cassette, CassetteReader};
+use tapdeck_tape::export::{LinesAs, lines};
+use tapdeck_tape::turns_of;
 use tapdeck_term::{Settings, Size, Term};
 
 const SPLITS: u64 = 1000;
@@ -124,6 +127,9 @@ fn replay(golden: &Value, rules: &Arc<Rules>, mut cut: Cut) -> Value {
                 assert_eq!(turn.number, started, "what ends has started");
                 assert!(turn.start.byte <= turn.end.byte && turn.end.byte <= Offset(offset));
                 turns.push(json!({
+                    "number": turn.number,
+                    "start_byte": turn.start.byte.0,
+                    "end_byte": turn.end.byte.0,
                     "input": turn.input,
                     "text": turn.text,
                     "raw": String::from_utf8_lossy(&turn.raw),
@@ -193,4 +199,31 @@ fn goldens_hold_however_the_output_is_cut() {
     for name in agents.names() {
         assert!(seen.iter().any(|s| s == name), "{name}.toml has no golden");
     }
+}
+
+/// Claude Code draws in the alternate screen, so that its conversation was in no export.
+#[test]
+fn a_conversation_with_a_real_agent_is_in_the_text() {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let cassette = root.join("cassettes/agents/claude-conversation.cassette");
+    let golden = json!({"cols": 100, "rows": 30, "events": of_cassette(&cassette)});
+    let rules = Agents::new(&[]).expect("rules").rules("claude").expect("sound").expect("there");
+    let found = replay(&golden, &Arc::new(rules), Cut::Whole);
+    let mut sidecar = String::new();
+    for turn in found["turns"].as_array().expect("turns") {
+        let mut turn = turn.clone();
+        (turn["kind"], turn["start_ns"], turn["end_ns"]) = (json!("turn"), json!(1), json!(2));
+        sidecar += &format!("{turn}\n");
+    }
+    let export = |turns| {
+        let mut reader = CassetteReader::new(Cassette::open(&cassette).expect("a cassette"));
+        let mut out = Vec::new();
+        lines(LinesAs::Txt, &mut reader, turns, 1000, &mut out).expect("written");
+        String::from_utf8(out).expect("text")
+    };
+    let answer = "The capital of France is Paris.";
+    assert!(!export(Vec::new()).contains(answer), "the lines do not have it");
+    let text = export(turns_of(sidecar.as_bytes()).expect("turns"));
+    assert_eq!(text.matches("What is the capital of France?").count(), 1, "{text}");
+    assert_eq!(text.matches(answer).count(), 1, "{text}");
 }

@@ -1,5 +1,5 @@
-//! `tapdeck branch-points`: the final lines of a session with its snapshots between them, so that a
-//! person can point at the line from which to go on differently.
+//! `tapdeck branch-points`: the final lines of a session with its snapshots and turns between them,
+//! so that a person can point at the line from which to go on differently.
 
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -13,11 +13,12 @@ use crate::failure::{Failure, Result};
 use crate::input::InputArgs;
 use tapdeck::OutFile;
 
-/// Print a recording's final lines, with its snapshots and markers in between.
+/// Print a recording's final lines, with its snapshots, markers and turns in between.
 #[derive(Args)]
 #[command(after_help = "\
 Each line has its number and the output offset of its last change. A snapshot follows the last line
-that was complete when the snapshot was taken.
+that was complete when the snapshot was taken. Turns that a program showed in the alternate screen,
+as coding agents do, stand between the lines.
 
 Examples:
   tapdeck branch-points demo.ahr
@@ -113,7 +114,9 @@ struct List {
 fn list(path: &Path, input: &InputArgs) -> Result<List> {
     let source = input.find(path)?;
     let mut reader = source.open()?;
-    let replay = Replay::to_end(&mut *reader, ALL_ROWS).map_err(|e| source.read_error(e))?;
+    let turns = source.turns()?;
+    let replay =
+        Replay::to_end_with_turns(&mut *reader, ALL_ROWS, turns).map_err(|e| source.read_error(e))?;
     let damages = replay.notes().len();
     if damages > 0 && replay.offset() == Offset(0) && replay.moments().is_empty() {
         return Err(Failure::io(format!(
@@ -136,11 +139,11 @@ fn list(path: &Path, input: &InputArgs) -> Result<List> {
 impl List {
     fn write(&self, form: Form, out: impl Write) -> tapdeck_tape::Result<()> {
         let out = BufWriter::with_capacity(1 << 16, out);
-        let term = self.replay.term();
+        let (term, turns) = (self.replay.term(), self.replay.hidden_turns());
         match form {
-            Form::Md => export::branch_md(term, &self.moments, out),
-            Form::Json => export::branch_json(term, &self.moments, out),
-            Form::Csv => export::branch_csv(term, &self.moments, out),
+            Form::Md => export::branch_md(term, &self.moments, &turns, out),
+            Form::Json => export::branch_json(term, &self.moments, &turns, out),
+            Form::Csv => export::branch_csv(term, &self.moments, &turns, out),
         }
     }
 }

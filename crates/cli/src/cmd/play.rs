@@ -13,7 +13,7 @@ use clap::Args;
 use tapdeck_cli::color::Color;
 use tapdeck_core::Offset;
 use tapdeck_host::{Goal, PlayError, Player};
-use tapdeck_tape::{Moment, MomentKind};
+use tapdeck_tape::{Moment, MomentKind, RecordedTurn, TurnWatch, export};
 use tapdeck_term::Settings;
 
 use self::screening::Screening;
@@ -68,7 +68,8 @@ pub(crate) struct PlayArgs {
     /// output offset (byte:4096)
     #[arg(long, value_name = "PLACE", value_parser = parse::position)]
     at: Option<parse::Position>,
-    /// Print the final scrollback and screen at once, without playing
+    /// Print the final scrollback and screen at once, with the turns of the alternate screen,
+    /// without playing
     #[arg(long, conflicts_with_all = ["speed", "idle_time_limit", "loop", "at"])]
     fast: bool,
     /// When to use colors and styles
@@ -130,8 +131,9 @@ pub(crate) fn run(args: &PlayArgs) -> Result {
     let config = Config::load()?;
     let source = args.input.find(&args.file)?;
     let result = if args.fast {
+        let turns = source.turns()?;
         let player = Player::of(source, Settings::default().scrollback(ALL_ROWS))?;
-        fast(player, args.has_colours())
+        fast(player, turns, args.has_colours())
     } else {
         let settings = Settings::default().scrollback(LEFT_ROWS).scrollback_bytes(LEFT_BYTES);
         let mut player = Player::of(source, settings)?;
@@ -215,12 +217,26 @@ fn moment_name(moment: &Moment) -> String {
     }
 }
 
-/// Prints the final screen and scrollback of the recording.
-fn fast(mut player: Player, colours: bool) -> Result<Ending, Stopped> {
+/// Prints the final screen and scrollback of the recording, and between them the turns that were
+/// shown in the alternate screen.
+fn fast(mut player: Player, turns: Vec<RecordedTurn>, colours: bool) -> Result<Ending, Stopped> {
     player.forward_only();
+    let mut watch = TurnWatch::new(turns);
+    while let Some(stop) = watch.next_stop() {
+        // Without the index, whose keyframes have no scrollback.
+        player.approach(Goal::Byte(Offset(stop)), u64::MAX)?;
+        watch.look(stop, player.term());
+    }
     while player.advance()?.is_some() {}
     let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
-    write_used_rows(player.term().lines(), colours, "\n", &mut out)?;
+    let term = player.term();
+    let (mut rows, mut written) = (term.lines(), 0);
+    for (before, turn) in export::place_turns(term, &watch.hidden(term)) {
+        write_used_rows(rows.by_ref().take(before - written), colours, "\n", &mut out)?;
+        written = before;
+        out.write_all(turn.transcript().as_bytes())?;
+    }
+    write_used_rows(rows, colours, "\n", &mut out)?;
     out.flush()?;
     drop(out);
     Ok(ended(&player))

@@ -30,6 +30,9 @@ use crate::{formats, parse};
 Shows the terminal at its own size, in a frame, with its scrollback. The keys are those of play
 and of less; ? shows them.
 
+A search that ends in the rows goes on in the turns of the alternate screen, where coding agents talk:
+it moves to the time at which the answer was on the screen.
+
 Drag to select text; y copies it to the clipboard.
 
 i, or a click on the left border, adds an instruction to a line. It is saved in

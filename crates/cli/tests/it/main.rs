@@ -27,6 +27,7 @@ mod exported_page;
 mod failed_recording;
 mod faults;
 mod help;
+mod hidden_turns;
 mod hostile;
 mod live;
 #[cfg(feature = "net")]

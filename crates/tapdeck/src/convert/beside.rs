@@ -8,9 +8,9 @@ use tapdeck_host::{Source, sidecar, timing_names};
 use tapdeck_tape::ahr::{AhrWriter, CarriedEvents};
 use tapdeck_tape::event::Count;
 use tapdeck_tape::meta::Meta;
-use tapdeck_tape::{Container, Format, Header, Loss};
+use tapdeck_tape::{Container, Format, Header, Loss, is_turn};
 
-use super::{Conversion, ConvertError, Main, Seen};
+use super::{Conversion, ConvertError, Main, Seen, To};
 use crate::OutFile;
 
 /// What stands beside a native recording that is read.
@@ -31,10 +31,13 @@ impl Beside {
     }
 
     /// What has no place in the target.
-    pub(super) fn left_behind(self, input: &Path) -> Result<Option<(Loss, Count)>, ConvertError> {
+    pub(super) fn left_behind(self, input: &Path, to: To) -> Result<Option<(Loss, Count)>, ConvertError> {
         let Some(mut events) = self.events else { return Ok(None) };
         let mut count = Count::default();
         while let Some(line) = events.next_up_to(u64::MAX).map_err(|e| failed(input, e))? {
+            if to.has_turns() && is_turn(&line) {
+                continue;
+            }
             count.events += 1;
             count.bytes += line.len() as u64;
         }

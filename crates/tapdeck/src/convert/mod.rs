@@ -31,8 +31,8 @@ use tapdeck_tape::event::Count;
 use tapdeck_tape::export::{self, HtmlOptions, LinesAs, SvgOptions};
 use tapdeck_tape::zst::ZstWriter;
 use tapdeck_tape::{
-    Container, EventReader, EventWriter, Format, Header, Item, Kind, Loss, Parts, Replay, convert as copy,
-    writer,
+    Container, EventReader, EventWriter, Format, Header, Item, Kind, Loss, Parts, RecordedTurn, Replay,
+    convert as copy, writer,
 };
 use tapdeck_term::Theme;
 
@@ -294,6 +294,7 @@ impl Conversion {
         }
         let count = Arc::<AtomicU64>::default();
         let mut beside = Beside::default();
+        let mut turns = Vec::new();
         let (from, reader, total) = if is_stream(&self.input) {
             let (from, reader) = open_stream(&self.input, self.from, self.timing.as_deref(), &count)?;
             (from, reader, 0)
@@ -309,6 +310,9 @@ impl Conversion {
             if source.container().format == Format::Ahr {
                 beside = Beside::of(&source);
             }
+            if self.to.has_turns() {
+                turns = source.turns()?;
+            }
             (source.container(), source.open_counted(&count)?, source.len())
         };
         let progress = self.progress.take().map(|f| (f, count, total));
@@ -320,7 +324,7 @@ impl Conversion {
         let (losses, written) = match container {
             Some(Container { format: Format::Cassette, .. }) => {
                 let written = self.to_cassette(output, from, &mut reader)?;
-                let mut losses: Vec<_> = beside.left_behind(&self.input)?.into_iter().collect();
+                let mut losses: Vec<_> = beside.left_behind(&self.input, self.to)?.into_iter().collect();
                 losses.extend(
                     header_losses(reader.header()).iter().filter(|_| from.format != Format::Cassette),
                 );
@@ -332,11 +336,11 @@ impl Conversion {
             }
             None => {
                 let mut main = Main::create(output, self.overwrite, OutFile::create_shared)?;
-                let cut = self.to_export(&mut reader, &mut main)?;
+                let cut = self.to_export(&mut reader, turns, &mut main)?;
                 main.commit()?;
                 let mut losses = export_losses(self.to, &reader.seen);
                 losses.extend(cut);
-                losses.extend(beside.left_behind(&self.input)?);
+                losses.extend(beside.left_behind(&self.input, self.to)?);
                 (losses, main.written)
             }
         };
@@ -430,7 +434,7 @@ impl Conversion {
                 events.put(&line)?;
             }
         } else {
-            losses.extend(beside.left_behind(&self.input)?);
+            losses.extend(beside.left_behind(&self.input, self.to)?);
         }
         if labels.events > 0 {
             losses.push((Loss::Labels, labels));
@@ -489,10 +493,11 @@ impl Conversion {
     fn to_export(
         &self,
         reader: &mut Watched,
+        turns: Vec<RecordedTurn>,
         main: &mut Main<'_>,
     ) -> Result<Option<(Loss, Count)>, ConvertError> {
-        let lines = |form, reader: &mut Watched, main: &mut Main<'_>| {
-            export::lines(form, reader, ALL_ROWS, BufWriter::with_capacity(1 << 16, main))
+        let lines = |form, reader: &mut Watched, turns, main: &mut Main<'_>| {
+            export::lines(form, reader, turns, ALL_ROWS, BufWriter::with_capacity(1 << 16, main))
         };
         let mut cut = None;
         let mut svg = SvgOptions::default();
@@ -501,7 +506,7 @@ impl Conversion {
             To::Html => {
                 let mut html = HtmlOptions::default();
                 html.theme = svg.theme;
-                export::html(reader, html, BufWriter::new(&mut *main))
+                export::html(reader, turns, html, BufWriter::new(&mut *main))
             }
             To::Svg => {
                 let film = export::svg_animated(reader, svg, BufWriter::new(&mut *main));
@@ -511,11 +516,11 @@ impl Conversion {
             }
             To::SvgStill => Replay::to_end(reader, 0)
                 .and_then(|replay| export::svg_still(replay.term(), svg, BufWriter::new(&mut *main))),
-            To::Ansi => lines(LinesAs::Ansi, reader, main),
-            To::Md => lines(LinesAs::Md, reader, main),
-            To::Json => lines(LinesAs::Json, reader, main),
-            To::Csv => lines(LinesAs::Csv, reader, main),
-            _ => lines(LinesAs::Txt, reader, main),
+            To::Ansi => lines(LinesAs::Ansi, reader, turns, main),
+            To::Md => lines(LinesAs::Md, reader, turns, main),
+            To::Json => lines(LinesAs::Json, reader, turns, main),
+            To::Csv => lines(LinesAs::Csv, reader, turns, main),
+            _ => lines(LinesAs::Txt, reader, turns, main),
         };
         match result {
             Ok(()) => self.stop_if_broken(reader).map(|()| cut),

@@ -77,6 +77,11 @@ impl To {
         self.carries_theme() || matches!(self, To::Html | To::Svg | To::SvgStill)
     }
 
+    /// Whether turns of the alternate screen stand between the lines that are written.
+    pub(super) fn has_turns(self) -> bool {
+        matches!(self, Self::Txt | Self::Ansi | Self::Md | Self::Json | Self::Csv | Self::Html)
+    }
+
     /// The one that the end of a file's name says.
     pub fn of_path(path: &Path) -> Option<Self> {
         let end = path.extension().and_then(|e| e.to_str()).unwrap_or_default().to_ascii_lowercase();

@@ -5,16 +5,19 @@
 //! A snapshot with anchor A was taken when A bytes had been written. It belongs behind the line
 //! with the latest last write before A: in output that only scrolls that is plain order by
 //! position, and where a program moved the cursor about it is still the line that was in work.
+//!
+//! Turns of the alternate screen, which has no lines in the end, stand where their answer began.
 
 use std::io::Write;
 
 use serde::Serialize;
 use tapdeck_core::WallTime;
-use tapdeck_term::{Term, printable};
+use tapdeck_term::{Term, printable, printable_lines};
 
 use super::Out;
 use crate::Result;
 use crate::replay::{Moment, MomentKind};
+use crate::turns::RecordedTurn;
 
 /// A line as it was at the end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -34,6 +37,8 @@ pub(crate) enum BranchRow<'a> {
     Line(FinalLine),
     /// A snapshot, or a marker.
     Moment(&'a Moment),
+    /// A turn that no line shows.
+    Turn(&'a RecordedTurn),
 }
 
 /// All lines of scrollback and screen, without the blank ones at the end.
@@ -57,23 +62,22 @@ pub(crate) fn shown_rows(term: &Term) -> usize {
     rows - term.scrollback().rev().take_while(|line| line.text().is_empty()).count()
 }
 
-/// The final lines with the moments between them. Moments at one place keep their order.
+/// The final lines with the moments and turns between them. Those at one place keep their order.
 pub(crate) fn branch_points<'a>(
     term: &'a Term,
     moments: &'a [Moment],
+    turns: &[&'a RecordedTurn],
 ) -> impl Iterator<Item = BranchRow<'a>> {
-    let placed = place_moments(term, moments.iter().map(|m| (m, m)).collect());
-    let mut placed = placed.into_iter().peekable();
+    let moments = moments.iter().map(|m| (BranchRow::Moment(m), m.anchor)).collect();
+    let turns = turns.iter().map(|t| (BranchRow::Turn(t), t.start_byte)).collect();
+    let mut placed = place_between(term, moments, turns).into_iter().peekable();
     let mut lines = final_lines(term).enumerate().peekable();
     let mut row = 0;
     std::iter::from_fn(move || {
         // A moment placed at row n stands before the n-th line, so behind the one before it.
-        if let Some((at, moment)) = placed.peek()
-            && (*at <= row || lines.peek().is_none())
-        {
-            let moment = *moment;
-            placed.next();
-            return Some(BranchRow::Moment(moment));
+        let lines_are_over = lines.peek().is_none();
+        if let Some((_, between)) = placed.next_if(|(at, _)| *at <= row || lines_are_over) {
+            return Some(between);
         }
         let (i, line) = lines.next()?;
         row = i + 1;
@@ -85,7 +89,18 @@ pub(crate) fn branch_points<'a>(
 /// in order of anchor, then as they came. The line that was being written is the last of those
 /// before it.
 pub fn place_moments<T>(term: &Term, moments: Vec<(T, &Moment)>) -> Vec<(usize, T)> {
-    if moments.is_empty() {
+    let anchored = moments.into_iter().map(|(name, moment)| (name, moment.anchor)).collect();
+    place_between(term, anchored, Vec::new())
+}
+
+/// For each hidden turn of a recording, the number of lines before it, sorted by that.
+pub fn place_turns<'a>(term: &Term, turns: &[&'a RecordedTurn]) -> Vec<(usize, &'a RecordedTurn)> {
+    place_between(term, Vec::new(), turns.iter().map(|t| (*t, t.start_byte)).collect())
+}
+
+/// Places moments and turns, each with its anchor, by the number of lines before them.
+pub(super) fn place_between<T>(term: &Term, moments: Vec<(T, u64)>, turns: Vec<(T, u64)>) -> Vec<(usize, T)> {
+    if moments.is_empty() && turns.is_empty() {
         return Vec::new();
     }
     let mut writes: Vec<(u64, usize)> = term
@@ -95,12 +110,16 @@ pub fn place_moments<T>(term: &Term, moments: Vec<(T, &Moment)>) -> Vec<(usize, 
         .filter_map(|(i, line)| Some((line.written()?, i)))
         .collect();
     writes.sort_unstable();
+    // What the alternate screen shows at the end comes after the turns that were on it before.
+    let last = if term.modes().alternate() { term.scrollback_len() } else { usize::MAX };
+    let moments = moments.into_iter().map(|(name, anchor)| (name, anchor, usize::MAX));
+    let turns = turns.into_iter().map(|(name, anchor)| (name, anchor, last));
     let mut placed: Vec<((usize, u64), T)> = moments
-        .into_iter()
-        .map(|(name, moment)| {
-            let before = writes.partition_point(|(byte, _)| *byte < moment.anchor);
+        .chain(turns)
+        .map(|(name, anchor, last)| {
+            let before = writes.partition_point(|(byte, _)| *byte < anchor);
             let row = before.checked_sub(1).map_or(0, |i| writes[i].1 + 1);
-            ((row, moment.anchor), name)
+            ((row.min(last), anchor), name)
         })
         .collect();
     placed.sort_by_key(|(place, _)| *place);
@@ -133,14 +152,45 @@ struct JsonMoment<'a> {
     label: &'a str,
 }
 
+#[derive(Serialize)]
+pub(super) struct JsonTurn<'a> {
+    kind: &'static str,
+    number: u64,
+    start_byte: u64,
+    end_byte: u64,
+    start_ns: u64,
+    end_ns: u64,
+    input: &'a str,
+    text: &'a str,
+    interrupted: bool,
+    truncated: bool,
+}
+
+impl<'a> JsonTurn<'a> {
+    pub(super) fn of(turn: &'a RecordedTurn) -> Self {
+        Self {
+            kind: "turn",
+            number: turn.number,
+            start_byte: turn.start_byte,
+            end_byte: turn.end_byte,
+            start_ns: turn.start.as_nanos(),
+            end_ns: turn.end.as_nanos(),
+            input: &turn.input,
+            text: &turn.text,
+            interrupted: turn.interrupted,
+            truncated: turn.truncated,
+        }
+    }
+}
+
 /// The merged list as a JSON array, an object a line.
 ///
 /// # Errors
 /// When the writer fails.
-pub fn branch_json(term: &Term, moments: &[Moment], out: impl Write) -> Result<()> {
+pub fn branch_json(term: &Term, moments: &[Moment], turns: &[&RecordedTurn], out: impl Write) -> Result<()> {
     let mut out = Out::new(out);
     let mut open = "[\n";
-    for row in branch_points(term, moments) {
+    for row in branch_points(term, moments, turns) {
         out.put(open)?;
         open = ",\n";
         match row {
@@ -153,6 +203,7 @@ pub fn branch_json(term: &Term, moments: &[Moment], out: impl Write) -> Result<(
                     (m.anchor, m.wall.map(WallTime::as_nanos), m.label.as_str());
                 out.json(&JsonMoment { kind, id, anchor_byte, ts_ns, label })?;
             }
+            BranchRow::Turn(turn) => out.json(&JsonTurn::of(turn))?,
         }
     }
     out.put(if open == "[\n" { "[]\n" } else { "\n]\n" })?;
@@ -162,14 +213,14 @@ pub fn branch_json(term: &Term, moments: &[Moment], out: impl Write) -> Result<(
 pub(super) const CSV_HEAD: &str = "kind,index,position,ts_ns,text\r\n";
 
 /// The merged list as CSV: kind, index or id, position, time, text. A cell that a spreadsheet would
-/// take for a formula gets an apostrophe in front.
+/// take for a formula gets an apostrophe in front. A turn is two rows, `question` and `answer`.
 ///
 /// # Errors
 /// When the writer fails.
-pub fn branch_csv(term: &Term, moments: &[Moment], out: impl Write) -> Result<()> {
+pub fn branch_csv(term: &Term, moments: &[Moment], turns: &[&RecordedTurn], out: impl Write) -> Result<()> {
     let mut out = Out::new(out);
     out.put(CSV_HEAD)?;
-    for row in branch_points(term, moments) {
+    for row in branch_points(term, moments, turns) {
         out.put(csv_row(&row))?;
     }
     out.flush()
@@ -192,11 +243,18 @@ pub(super) fn csv_row(row: &BranchRow<'_>) -> String {
                 cell(&m.label)
             )
         }
+        BranchRow::Turn(turn) => {
+            let row = |kind: &str, byte: u64, at: WallTime, text: &str| {
+                format!("{kind},{},{byte},{},{}\r\n", turn.number, at.as_nanos(), cell(text.trim_end()))
+            };
+            row("question", turn.start_byte, turn.start, &turn.input)
+                + &row("answer", turn.end_byte, turn.end, &turn.text)
+        }
     }
 }
 
 fn cell(text: &str) -> String {
-    let text = printable(text);
+    let text = printable_lines(text);
     let guard = if text.trim_start().starts_with(['=', '+', '-', '@', '|', '%']) { "'" } else { "" };
     format!("\"{guard}{}\"", text.replace('"', "\"\""))
 }
@@ -205,10 +263,10 @@ fn cell(text: &str) -> String {
 ///
 /// # Errors
 /// When the writer fails.
-pub fn branch_md(term: &Term, moments: &[Moment], out: impl Write) -> Result<()> {
+pub fn branch_md(term: &Term, moments: &[Moment], turns: &[&RecordedTurn], out: impl Write) -> Result<()> {
     let mut out = Out::new(out);
     out.put("| line | byte | text |\n| ---: | ---: | --- |\n")?;
-    for row in branch_points(term, moments) {
+    for row in branch_points(term, moments, turns) {
         let line = match row {
             BranchRow::Line(line) => {
                 let byte = line.last_write_byte.map(|b| b.to_string()).unwrap_or_default();
@@ -220,6 +278,14 @@ pub fn branch_md(term: &Term, moments: &[Moment], out: impl Write) -> Result<()>
                     (kind, None) => format!("🔖 {kind}"),
                 };
                 format!("| **{badge}** | **{}** | **{}** |\n", m.anchor, plain_md(&m.label))
+            }
+            BranchRow::Turn(turn) => {
+                let row = |part: &str, byte: u64, text: &str| {
+                    let text: Vec<String> = text.trim_end().lines().map(plain_md).collect();
+                    format!("| **💬 turn {}: {part}** | {byte} | {} |\n", turn.number, text.join("<br>"))
+                };
+                let answer = format!("answer{}", turn.remarks());
+                row("question", turn.start_byte, &turn.input) + &row(&answer, turn.end_byte, &turn.text)
             }
         };
         out.put(line)?;

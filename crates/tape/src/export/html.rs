@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 use tapdeck_core::Time;
 use tapdeck_term::{Attrs, Colour, Generation, Line, LineSize, Palette, Size, Style, Term, Theme, Underline};
 
-use super::branch::final_lines;
+use super::branch::{BranchRow, branch_points};
 use super::pieces::pieces;
 use super::theme_css::theme_css;
 use super::{Out, markup, script_json};
@@ -20,6 +20,7 @@ use crate::cast::theme_of;
 use crate::event::{EventReader, Item, Kind};
 use crate::push_fmt::PushFmt;
 use crate::replay::Replay;
+use crate::turns::RecordedTurn;
 use crate::{Result, base64};
 
 const SCRIPT: &str = include_str!("player.js");
@@ -48,16 +49,22 @@ impl Default for HtmlOptions {
     }
 }
 
-/// Writes the page, streaming: memory does not grow with the recording.
+/// Writes the page, streaming: memory does not grow with the recording. The transcript has those of
+/// the turns between its lines that were shown in the alternate screen.
 ///
 /// # Errors
 /// When the recording cannot be read on or the writer fails.
-pub fn html(reader: &mut dyn EventReader, options: HtmlOptions, out: impl Write) -> Result<()> {
+pub fn html(
+    reader: &mut dyn EventReader,
+    turns: Vec<RecordedTurn>,
+    options: HtmlOptions,
+    out: impl Write,
+) -> Result<()> {
     let mut out = Out::new(out);
     let header = reader.header().clone();
     let mut title = String::new();
     markup(header.title.as_deref().or(header.command.as_deref()).unwrap_or("Recording"), &mut title);
-    let mut replay = Replay::new(&header, options.transcript);
+    let mut replay = Replay::new(&header, options.transcript).with_turns(turns);
     let theme = options.theme.or_else(|| theme_of(&header)).unwrap_or_default();
     let css = format!("{}{STYLE}", theme_css(&theme));
     out.put(format!(
@@ -105,21 +112,35 @@ pub fn html(reader: &mut dyn EventReader, options: HtmlOptions, out: impl Write)
     let tail = json!({"duration": replay.time().as_millis(), "moments": moments});
     out.put(format!("<script type=\"application/json\" id=\"tail\">{}</script>\n", script_json(&tail)))?;
     if options.transcript > 0 {
-        let left_out = match replay.term().evicted() {
-            0 => String::new(),
-            n => format!(" (without the first {n} lines)"),
-        };
-        out.put(format!("<details><summary>Transcript{left_out}</summary>\n<pre id=\"transcript\">"))?;
-        for line in final_lines(replay.term()) {
-            let mut text = String::new();
-            markup(&line.text, &mut text);
-            text.push('\n');
-            out.put(text)?;
-        }
-        out.put("</pre>\n</details>\n")?;
+        transcript(&replay, &mut out)?;
     }
     out.put(format!("<script>{SCRIPT}</script>\n</body>\n</html>\n"))?;
     out.flush()
+}
+
+/// Writes the final lines and the hidden turns, which a reader can search and copy.
+fn transcript<W: Write>(replay: &Replay, out: &mut Out<W>) -> Result<()> {
+    let left_out = match replay.term().evicted() {
+        0 => String::new(),
+        n => format!(" (without the first {n} lines)"),
+    };
+    out.put(format!("<details><summary>Transcript{left_out}</summary>\n<pre id=\"transcript\">"))?;
+    for row in branch_points(replay.term(), &[], &replay.hidden_turns()) {
+        let mut text = String::new();
+        match row {
+            BranchRow::Line(line) => markup(&line.text, &mut text),
+            BranchRow::Turn(turn) => {
+                for line in turn.transcript().lines() {
+                    text.push_str(if text.is_empty() { "" } else { "\n" });
+                    markup(line, &mut text);
+                }
+            }
+            BranchRow::Moment(_) => continue,
+        }
+        text.push('\n');
+        out.put(text)?;
+    }
+    out.put("</pre>\n</details>\n")
 }
 
 /// For the content policy.

@@ -17,7 +17,7 @@ use tapdeck_term::{is_unsafe, printable_json};
 use crate::{Error, FilePosition, Result};
 
 pub(crate) use branch::FinalLine;
-pub use branch::{branch_csv, branch_json, branch_md, place_moments};
+pub use branch::{branch_csv, branch_json, branch_md, place_moments, place_turns};
 
 pub use html::{HtmlOptions, html, row_flags};
 pub use html_still::html_still;

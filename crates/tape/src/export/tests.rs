@@ -8,6 +8,7 @@ use super::text::txt;
 use super::*;
 use crate::event::{Event, EventReader, Header, Item, Kind};
 use crate::replay::Replay;
+use crate::turns::{RecordedTurn, turns_of};
 
 /// A session in memory.
 struct Session {
@@ -50,10 +51,11 @@ fn snapshot(id: u64, anchor: u64) -> Kind {
 }
 
 fn rows_of(replay: &Replay) -> Vec<String> {
-    branch_points(replay.term(), replay.moments())
+    branch_points(replay.term(), replay.moments(), &replay.hidden_turns())
         .map(|row| match row {
             BranchRow::Line(line) => line.text,
             BranchRow::Moment(m) => format!("<{}>", m.label),
+            BranchRow::Turn(turn) => format!("<turn {}: {} {}>", turn.number, turn.input, turn.text.trim()),
         })
         .collect()
 }
@@ -132,7 +134,7 @@ fn hostile_text_stays_text() {
         || vec![out(evil), Kind::Marker("</script>=1 | ``` <b>".to_owned()), Kind::Exit(Exit::Code(0))];
     let replay = Replay::to_end(&mut session(kinds()), 100).unwrap();
 
-    let page = text_of(|w| html(&mut session(kinds()), HtmlOptions::default(), w));
+    let page = text_of(|w| html(&mut session(kinds()), Vec::new(), HtmlOptions::default(), w));
     assert!(!page.contains("<img") && !page.contains("<script>alert"), "{page}");
     assert_eq!(page.matches("</script>").count(), 4, "head, frames, tail and player");
     assert!(page.contains("default-src 'none'"));
@@ -144,11 +146,11 @@ fn hostile_text_stays_text() {
     let film = text_of(|w| svg_animated(&mut session(kinds()), SvgOptions::default(), w).map(drop));
     assert!(!film.contains("<img") && film.contains("&lt;img"), "{film}");
 
-    let table = text_of(|w| branch_csv(replay.term(), replay.moments(), w));
+    let table = text_of(|w| branch_csv(replay.term(), replay.moments(), &[], w));
     assert!(table.contains(",\"'=cmd()\""), "{table}");
-    let list = text_of(|w| branch_md(replay.term(), replay.moments(), w));
+    let list = text_of(|w| branch_md(replay.term(), replay.moments(), &[], w));
     assert!(!list.contains("<img") && list.lines().all(|l| l.starts_with('|') && l.ends_with('|')), "{list}");
-    let as_lines = |form| text_of(|w| lines(form, &mut session(kinds()), 100, w));
+    let as_lines = |form| text_of(|w| lines(form, &mut session(kinds()), Vec::new(), 100, w));
     let transcript = as_lines(LinesAs::Md);
     assert!(transcript.contains("\n`````text\n"), "{transcript}");
     for export in [page, still, table, list, transcript, text_of(|w| txt(&replay, w))] {
@@ -158,20 +160,20 @@ fn hostile_text_stays_text() {
     assert_eq!(object["exit"]["code"], 0);
     assert!(object["lines"].as_array().unwrap().iter().any(|l| l["text"] == "=cmd()"));
     let merged: serde_json::Value =
-        serde_json::from_str(&text_of(|w| branch_json(replay.term(), replay.moments(), w))).unwrap();
+        serde_json::from_str(&text_of(|w| branch_json(replay.term(), replay.moments(), &[], w))).unwrap();
     assert_eq!(merged[merged.as_array().unwrap().len() - 1]["kind"], "marker");
 }
 
 #[test]
 fn only_links_to_the_web_can_be_followed() {
     let text = "\x1b]8;;https://e.x/</script>\x1b\\here\x1b]8;;javascript:a()\x1b\\there\x1b]8;;https://\u{202e}\x1b\\else";
-    let page = text_of(|w| html(&mut session(vec![out(text)]), HtmlOptions::default(), w));
+    let page = text_of(|w| html(&mut session(vec![out(text)]), Vec::new(), HtmlOptions::default(), w));
     assert!(page.contains(r#"[["","","","","https://e.x/\u003c/script>"],["","",""]]"#), "{page}");
 }
 
 #[test]
 fn colours_survive_in_ansi() {
-    let ansi = |text| text_of(|w| lines(LinesAs::Ansi, &mut session(vec![out(text)]), 10, w));
+    let ansi = |text| text_of(|w| lines(LinesAs::Ansi, &mut session(vec![out(text)]), Vec::new(), 10, w));
     let text = ansi("\x1b[31mred\x1b[0m plain\r\n\x1b[2Jgone?");
     assert!(text.contains("gone?"), "{text:?}");
     assert_eq!(ansi("\x1b[31mred\x1b[0m plain"), "\x1b[0;31mred\x1b[m plain\n");
@@ -181,8 +183,8 @@ fn colours_survive_in_ansi() {
 fn an_empty_session_exports_too() {
     let replay = Replay::to_end(&mut session(vec![]), 10).unwrap();
     assert_eq!(text_of(|w| txt(&replay, w)), "");
-    assert_eq!(text_of(|w| branch_json(replay.term(), &[], w)), "[]\n");
-    let object = text_of(|w| lines(LinesAs::Json, &mut session(vec![]), 10, w));
+    assert_eq!(text_of(|w| branch_json(replay.term(), &[], &[], w)), "[]\n");
+    let object = text_of(|w| lines(LinesAs::Json, &mut session(vec![]), Vec::new(), 10, w));
     assert!(serde_json::from_str::<serde_json::Value>(&object).is_ok(), "{object}");
     text_of(|w| svg_animated(&mut session(vec![]), SvgOptions::default(), w).map(drop));
 }
@@ -240,9 +242,10 @@ fn a_long_session_is_written_as_it_goes() {
         kinds
     };
     let whole = Replay::to_end(&mut session(kinds()), 10_000).unwrap();
-    let as_lines = |form| text_of(|w| text::lines_in_steps(form, &mut session(kinds()), 500, 700, w));
+    let as_lines =
+        |form| text_of(|w| text::lines_in_steps(form, &mut session(kinds()), Vec::new(), (500, 700), w));
     assert!(as_lines(LinesAs::Txt) == text_of(|w| txt(&whole, w)));
-    assert!(as_lines(LinesAs::Csv) == text_of(|w| branch_csv(whole.term(), whole.moments(), w)));
+    assert!(as_lines(LinesAs::Csv) == text_of(|w| branch_csv(whole.term(), whole.moments(), &[], w)));
     let object: serde_json::Value = serde_json::from_str(&as_lines(LinesAs::Json)).unwrap();
     assert_eq!((object["lines"].as_array().unwrap().len(), &object["exit"]["code"]), (8_000, &7.into()));
     let transcript = as_lines(LinesAs::Md);
@@ -282,7 +285,7 @@ fn exports_have_the_colours_of_a_theme() {
             ("film", text_of(|w| svg_animated(&mut session(kinds()), svg, w).map(drop))),
             ("film of its own", text_of(|w| svg_animated(&mut carrying, SvgOptions::default(), w).map(drop))),
             ("pre", text_of(|w| html_still(replay.term(), *theme, w))),
-            ("page", text_of(|w| html(&mut session(kinds()), page, w))),
+            ("page", text_of(|w| html(&mut session(kinds()), Vec::new(), page, w))),
         ] {
             let Theme { background, ansi, .. } = theme;
             for colour in [background, &ansi[4], &ansi[11]] {
@@ -292,4 +295,80 @@ fn exports_have_the_colours_of_a_theme() {
             assert!(!text.contains("#0000ee"), "{name}: {export}");
         }
     }
+}
+
+/// A turn whose answer is the text between `<` and `>` of this output.
+fn turn(number: u64, output: &str, input: &str, text: &str) -> RecordedTurn {
+    let at = |mark: String| output.find(&mark).expect("the mark") as u64;
+    let line = serde_json::json!({
+        "ts_ns": 1, "kind": "turn", "number": number, "input": input, "text": text,
+        "start_byte": at(format!("<{number}")), "end_byte": at(format!("{number}>")),
+        "start_ns": 1_000, "end_ns": 2_000,
+    });
+    turns_of(line.to_string().as_bytes()).expect("a line").remove(0)
+}
+
+/// What a program says in the alternate screen was in no export.
+#[test]
+fn turns_of_the_alternate_screen_stand_between_the_lines() {
+    let output = "$ agent\r\n\x1b[?1049h\x1b[H<1hello1>\x1b[H\x1b[J<2world\r\nof two2>\x1b[?1049l$ echo x\r\n<3x\r\n3>$ ";
+    let turns = || {
+        vec![
+            turn(1, output, "first question", "hello\n"),
+            turn(2, output, "second\nquestion", "world\nof =two\u{202e}\n"),
+            turn(3, output, "echo x", "x\n"),
+        ]
+    };
+    let replay = Replay::to_end_with_turns(&mut session(vec![out(output)]), 100, turns()).unwrap();
+    let expected = [
+        "$ agent",
+        "<turn 1: first question hello>",
+        "<turn 2: second\nquestion world\nof =two\u{202e}>",
+        "$ echo x",
+        "<3x",
+        "3>$",
+    ];
+    assert_eq!(rows_of(&replay), expected, "the third is in the lines already");
+    // However the output comes in pieces.
+    for len in [1, 7, 30] {
+        let pieces = output.as_bytes().chunks(len).map(|b| Kind::Output(Bytes::copy_from_slice(b))).collect();
+        let replay = Replay::to_end_with_turns(&mut session(pieces), 100, turns()).unwrap();
+        assert_eq!(rows_of(&replay), expected, "{len}");
+    }
+    let as_lines = |form| text_of(|w| lines(form, &mut session(vec![out(output)]), turns(), 100, w));
+    let txt = as_lines(LinesAs::Txt);
+    assert!(
+        txt.starts_with("$ agent\n--- turn 1: question ---\nfirst question\n--- turn 1: answer ---\nhello\n"),
+        "{txt}"
+    );
+    assert!(txt.contains("--- turn 2: end ---\n$ echo x\n"), "{txt}");
+    assert_eq!(txt, as_lines(LinesAs::Ansi).replace("\x1b[0m", ""));
+    let md = as_lines(LinesAs::Md);
+    assert!(md.contains("**💬 turn 2: answer**\n\n```text\nworld\nof =two\u{fffd}\n```\n"), "{md}");
+    let json: serde_json::Value = serde_json::from_str(&as_lines(LinesAs::Json)).unwrap();
+    assert_eq!(
+        (json["turns"].as_array().unwrap().len(), &json["turns"][1]["input"]),
+        (2, &"second\nquestion".into())
+    );
+    let csv = as_lines(LinesAs::Csv);
+    assert!(csv.contains("question,2,") && csv.contains("\"second\nquestion\""), "{csv}");
+    let page = text_of(|w| html(&mut session(vec![out(output)]), turns(), HtmlOptions::default(), w));
+    assert!(page.contains("--- turn 2: question ---\nsecond\nquestion\n"), "{page}");
+    let table = text_of(|w| branch_md(replay.term(), &[], &replay.hidden_turns(), w));
+    assert!(table.contains("**💬 turn 2: question** ") && table.contains("second<br>question"), "{table}");
+    for export in [txt, md, csv, page, table] {
+        assert!(!export.contains('\u{202e}'), "{export}");
+    }
+}
+
+/// A recording that ends while its agent shows the last answer has that answer in its lines.
+#[test]
+fn the_last_screen_is_not_told_twice() {
+    let output = "$ agent\r\n\x1b[?1049h\x1b[H<1old1>\x1b[2;1H> what?\r\n<2newest\r\nlines2>\x1b[H\x1b[K";
+    let turns = vec![turn(1, output, "before?", "old"), turn(2, output, "what?", "newest\nlines")];
+    let replay = Replay::to_end_with_turns(&mut session(vec![out(output)]), 100, turns).unwrap();
+    assert_eq!(
+        rows_of(&replay).iter().map(String::as_str).filter(|row| !row.is_empty()).collect::<Vec<_>>(),
+        ["<turn 1: before? old>", "> what?", "<2newest", "lines2>"]
+    );
 }

@@ -7,17 +7,19 @@
 //! lost.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::io::Write;
 
 use serde_json::{Value, json as object};
 use tapdeck_core::{Exit, WallTime};
-use tapdeck_term::{Line, Size, is_printable, printable, printable_json};
+use tapdeck_term::{Line, Size, is_printable, printable, printable_json, printable_lines};
 
-use super::branch::{BranchRow, CSV_HEAD, csv_row, place_moments, plain_md, shown_rows};
+use super::branch::{BranchRow, CSV_HEAD, JsonTurn, csv_row, place_between, plain_md, shown_rows};
 use super::{FinalLine, Out};
 use crate::Result;
 use crate::event::{Event, EventReader, Header, Item, Kind};
-use crate::replay::{MomentKind, Replay};
+use crate::replay::{Moment, MomentKind, Replay};
+use crate::turns::RecordedTurn;
 
 /// As many lines more than are kept may be there before the oldest are written; a single event
 /// brings no more than this many.
@@ -39,23 +41,30 @@ pub enum LinesAs {
     Csv,
 }
 
-/// Writes all lines of a recording, with at most `rows` of them and a part more in memory.
+/// Writes all lines of a recording, and between them those of its turns that were shown in the
+/// alternate screen, with at most `rows` lines and a part more in memory.
 ///
 /// # Errors
 /// When the recording cannot be read on or the writer fails.
-pub fn lines(form: LinesAs, reader: &mut dyn EventReader, rows: usize, out: impl Write) -> Result<()> {
-    lines_in_steps(form, reader, rows, STEP, out)
+pub fn lines(
+    form: LinesAs,
+    reader: &mut dyn EventReader,
+    turns: Vec<RecordedTurn>,
+    rows: usize,
+    out: impl Write,
+) -> Result<()> {
+    lines_in_steps(form, reader, turns, (rows, STEP), out)
 }
 
 pub(super) fn lines_in_steps(
     form: LinesAs,
     reader: &mut dyn EventReader,
-    rows: usize,
-    step: usize,
+    turns: Vec<RecordedTurn>,
+    (rows, step): (usize, usize),
     out: impl Write,
 ) -> Result<()> {
     let header = reader.header().clone();
-    let mut replay = Replay::new(&header, rows.saturating_add(2 * step));
+    let mut replay = Replay::new(&header, rows.saturating_add(2 * step)).with_turns(turns);
     let mut writer = LineWriter::new(form, header, out);
     while let Some(item) = reader.next_item()? {
         if let Item::Event(Event { kind: Kind::Output(bytes), .. }) = &item {
@@ -89,26 +98,43 @@ struct LineWriter<W> {
     /// Moments that are written, and those before the last of these that are not.
     seen: usize,
     waiting: Vec<usize>,
+    /// The turns that are written, by the places of their answers.
+    told: HashSet<(u64, u64)>,
     /// There may be backticks in the lines; the terminal adds none of its own.
     ticks: bool,
 }
 
+/// What stands between lines.
+#[derive(Clone, Copy)]
+enum Between<'a> {
+    /// A moment, by its number in the replay.
+    Moment(usize),
+    Turn(&'a RecordedTurn),
+}
+
 impl<W: Write> LineWriter<W> {
     fn new(form: LinesAs, header: Header, out: W) -> Self {
-        Self { form, header, out: Out::new(out), lines: 0, seen: 0, waiting: Vec::new(), ticks: false }
+        Self {
+            form,
+            header,
+            out: Out::new(out),
+            lines: 0,
+            seen: 0,
+            waiting: Vec::new(),
+            told: HashSet::new(),
+            ticks: false,
+        }
     }
 
-    /// Writes the oldest rows, and the moments that belong before or between them, or all moments.
+    /// Writes the oldest rows, and the moments and turns that belong before or between them, or all
+    /// of those.
     fn rows(&mut self, replay: &Replay, count: usize, all: bool) -> Result<()> {
         if self.lines == 0 {
             self.head(replay, all)?;
         }
-        if self.form == LinesAs::Ansi {
-            return self.ansi(replay, count);
-        }
-        let moments = match self.form {
-            LinesAs::Md | LinesAs::Csv => self.moments(replay, count, all),
-            _ => Vec::new(),
+        let between = match self.form {
+            LinesAs::Json => Vec::new(),
+            _ => self.between(replay, count, all),
         };
         let fence = match self.form {
             LinesAs::Md if !self.ticks => fence_for(std::iter::empty()),
@@ -116,38 +142,47 @@ impl<W: Write> LineWriter<W> {
             _ => String::new(),
         };
         let mut open = false;
-        let mut moments = moments.into_iter().peekable();
+        let mut between = between.into_iter().peekable();
         let first = replay.term().evicted();
         for (i, line) in replay.term().lines().take(count).enumerate() {
-            while let Some((_, moment)) = moments.next_if(|(row, _)| *row <= i) {
-                self.moment(replay, moment, &fence, &mut open)?;
+            while let Some((_, between)) = between.next_if(|(row, _)| *row <= i) {
+                self.put_between(replay, between, &fence, &mut open)?;
             }
             if self.form == LinesAs::Md && !std::mem::replace(&mut open, true) {
                 self.out.put(format!("{fence}text\n"))?;
             }
             self.line(first + i as u64, &line)?;
         }
-        for (_, moment) in moments {
-            self.moment(replay, moment, &fence, &mut open)?;
+        for (_, between) in between {
+            self.put_between(replay, between, &fence, &mut open)?;
         }
+        // The open block of a transcript ends here.
         match open {
             true => self.out.put(format!("{fence}\n")),
             false => Ok(()),
         }
     }
 
-    /// The moments to be written among these rows, each with the number of rows before it.
-    fn moments(&mut self, replay: &Replay, count: usize, all: bool) -> Vec<(usize, usize)> {
-        self.waiting.extend(self.seen..replay.moments().len());
-        self.seen = replay.moments().len();
-        if self.waiting.is_empty() {
-            return Vec::new();
+    /// The moments and turns to be written among these rows, each with the number of rows before
+    /// it.
+    fn between<'r>(&mut self, replay: &'r Replay, count: usize, all: bool) -> Vec<(usize, Between<'r>)> {
+        // Plain lines have turns between them, but no moments.
+        if matches!(self.form, LinesAs::Md | LinesAs::Csv) {
+            self.waiting.extend(self.seen..replay.moments().len());
+            self.seen = replay.moments().len();
         }
-        let waiting: Vec<_> = self.waiting.drain(..).map(|i| (i, &replay.moments()[i])).collect();
-        let (now, later) = place_moments(replay.term(), waiting)
+        let waiting = self.waiting.drain(..);
+        let moments = waiting.map(|i| (Between::Moment(i), replay.moments()[i].anchor)).collect();
+        let mut turns = replay.hidden_turns();
+        turns.retain(|turn| !self.told.contains(&(turn.start_byte, turn.number)));
+        let turns = turns.into_iter().map(|turn| (Between::Turn(turn), turn.start_byte)).collect();
+        let (now, later) = place_between(replay.term(), moments, turns)
             .into_iter()
             .partition::<Vec<_>, _>(|(row, _)| all || *row <= count);
-        self.waiting = later.into_iter().map(|(_, moment)| moment).collect();
+        self.waiting.extend(later.into_iter().filter_map(|(_, between)| match between {
+            Between::Moment(moment) => Some(moment),
+            Between::Turn(_) => None,
+        }));
         self.waiting.sort_unstable();
         now
     }
@@ -204,6 +239,12 @@ impl<W: Write> LineWriter<W> {
 
     fn line(&mut self, idx: u64, line: &Line<'_>) -> Result<()> {
         self.lines += 1;
+        if self.form == LinesAs::Ansi {
+            let mut buf = Vec::new();
+            line.write_ansi(&mut buf, true);
+            buf.push(b'\n');
+            return self.out.put(&buf);
+        }
         let text = line.text_ref();
         if matches!(self.form, LinesAs::Txt | LinesAs::Md) {
             return match is_printable(&text) {
@@ -219,25 +260,43 @@ impl<W: Write> LineWriter<W> {
         self.out.json(&line)
     }
 
-    fn ansi(&mut self, replay: &Replay, count: usize) -> Result<()> {
-        let mut buf = Vec::new();
-        for line in replay.term().lines().take(count) {
-            buf.clear();
-            line.write_ansi(&mut buf, true);
-            buf.push(b'\n');
-            self.out.put(&buf)?;
-            self.lines += 1;
+    fn put_between(
+        &mut self,
+        replay: &Replay,
+        between: Between<'_>,
+        fence: &str,
+        open: &mut bool,
+    ) -> Result<()> {
+        if std::mem::take(open) {
+            self.out.put(format!("{fence}\n\n"))?;
+        }
+        match between {
+            Between::Moment(moment) => self.moment(&replay.moments()[moment]),
+            Between::Turn(turn) => {
+                self.told.insert((turn.start_byte, turn.number));
+                self.turn(turn)
+            }
+        }
+    }
+
+    fn turn(&mut self, turn: &RecordedTurn) -> Result<()> {
+        match self.form {
+            LinesAs::Csv => return self.out.put(csv_row(&BranchRow::Turn(turn))),
+            LinesAs::Md => {}
+            _ => return self.out.put(turn.transcript()),
+        }
+        for (part, text, remarks) in [("question", &turn.input, ""), ("answer", &turn.text, turn.remarks())] {
+            let fence = fence_for(text.lines().map(Cow::from));
+            let text = printable_lines(text.trim_end());
+            let n = turn.number;
+            self.out.put(format!("**💬 turn {n}: {part}**{remarks}\n\n{fence}text\n{text}\n{fence}\n\n"))?;
         }
         Ok(())
     }
 
-    fn moment(&mut self, replay: &Replay, moment: usize, fence: &str, open: &mut bool) -> Result<()> {
-        let moment = &replay.moments()[moment];
+    fn moment(&mut self, moment: &Moment) -> Result<()> {
         if self.form == LinesAs::Csv {
             return self.out.put(csv_row(&BranchRow::Moment(moment)));
-        }
-        if std::mem::take(open) {
-            self.out.put(format!("{fence}\n\n"))?;
         }
         let label = plain_md(&moment.label);
         let time = moment.time.as_secs_f64();
@@ -277,6 +336,7 @@ impl<W: Write> LineWriter<W> {
             "exit": {"code": exit, "signal": signal},
             "notes": replay.notes().iter().map(|n| printable(&n.to_string())).collect::<Vec<_>>(),
             "moments": moments,
+            "turns": replay.hidden_turns().into_iter().map(JsonTurn::of).collect::<Vec<_>>(),
         });
         // Behind the lines, which may be millions: the rest of the object, without its opening
         // brace.

@@ -179,6 +179,7 @@ impl App {
             tape.pause();
         }
         self.search.stop();
+        self.leave_turns();
     }
 
     fn on_help_key(&mut self, key: KeyEvent) {

@@ -85,6 +85,11 @@ impl Matcher {
             .map_err(|e| e.to_string().lines().last().unwrap_or_default().replace("error: ", ""))
     }
 
+    /// Whether a line of text that is no row has a match. An inverted query is for rows alone.
+    pub(super) fn matches(&self, line: &str) -> bool {
+        !self.not && self.regex.is_match(line)
+    }
+
     /// Whether a line matches.
     pub(super) fn takes(&self, term: &Term, piece: Range<Row>) -> bool {
         let found = if piece.end - piece.start == 1 {

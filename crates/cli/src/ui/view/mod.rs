@@ -19,6 +19,7 @@ pub mod run;
 pub mod search;
 mod select;
 mod timeline;
+mod turns;
 
 use std::collections::HashMap;
 use std::os::fd::BorrowedFd;
@@ -46,6 +47,7 @@ use prompt::{History, Prompt};
 use rows::Row;
 use search::{Hit, Search, Step};
 use select::Selection;
+use turns::TurnSearch;
 
 /// How long a notice stays.
 const NOTICE: Duration = Duration::from_secs(6);
@@ -195,6 +197,7 @@ pub struct App {
     focus: Option<Row>,
     selection: Option<Selection>,
     search: Search,
+    turns: TurnSearch,
     /// The last query, and its direction.
     last: (Query, bool),
     case: Case,
@@ -240,6 +243,7 @@ impl App {
             focus: None,
             selection: None,
             search: Search::default(),
+            turns: TurnSearch::default(),
             last: (Query::default(), true),
             case: Case::default(),
             filter: Filter::default(),
@@ -385,24 +389,35 @@ impl App {
             let first = rows::range(self.origin.term()).start;
             self.search.from(self.origin.term(), first, true, 1);
         }
-        match self.search.step(self.origin.term(), &self.filter, search::STEP) {
-            Step::Idle => self.count(),
-            Step::Searching => {}
-            Step::Found(hit, wrapped) => self.found(hit, wrapped),
-            Step::Nowhere => {
-                self.dirty = true;
-                if !matches!(self.mode, Mode::Prompt(_)) {
-                    let text = format!("not found: {}", self.search.pattern());
-                    self.notify(text, Mood::Wrong);
-                }
-            }
-        }
+        self.tick_turns()?;
+        self.step_search()?;
         if self.notice.as_ref().is_some_and(|n| n.until <= now) {
             self.notice = None;
             self.dirty = true;
         }
         self.dirty |= self.marks_stale;
         Ok(())
+    }
+
+    fn step_search(&mut self) -> Result<(), PlayError> {
+        match self.search.step(self.origin.term(), &self.filter, search::STEP) {
+            Step::Idle => self.count(),
+            Step::Searching => {}
+            Step::Found(hit, wrapped) if self.arrive(Some((hit, wrapped))) => {}
+            Step::Found(hit, true) if self.search_turns(self.search.forth, Some(hit))? => {}
+            Step::Found(hit, wrapped) => self.found(hit, wrapped),
+            Step::Nowhere if self.arrive(None) || self.search_turns(self.search.forth, None)? => {}
+            Step::Nowhere => self.found_nowhere(),
+        }
+        Ok(())
+    }
+
+    fn found_nowhere(&mut self) {
+        self.dirty = true;
+        if !matches!(self.mode, Mode::Prompt(_)) {
+            let text = format!("not found: {}", self.search.pattern());
+            self.notify(text, Mood::Wrong);
+        }
     }
 
     /// Whether the first search can begin: the viewer is at the first place,
@@ -463,11 +478,12 @@ impl App {
             Origin::Live(live, _) => live.link().look_every().map(|every| now + every),
         };
         let busy = (self.search.is_busy() || self.filter.is_busy() || self.may_search()).then_some(now);
+        let turns = self.turns.is_busy().then_some(now + turns::LOOK);
         let tenth = self.count.and_then(|count| count.tenth_at);
         let count = self.counting.then_some((self.changed_at + SETTLED).max(now));
         let notice = self.notice.as_ref().map(|n| n.until);
         let marks = self.marks_stale.then_some(now + Duration::from_millis(100));
-        [origin, busy, tenth, count, notice, marks].into_iter().flatten().min()
+        [origin, busy, turns, tenth, count, notice, marks].into_iter().flatten().min()
     }
 
     /// Whether there is something new to be drawn.

@@ -11,6 +11,7 @@ use crate::ui::line_edit::Edited;
 impl App {
     /// Opens the prompt for a line.
     pub(super) fn open_prompt(&mut self, purpose: Purpose, nth: u64) {
+        self.leave_turns();
         let top = self.top(self.height());
         let forth = purpose != Purpose::Search { forth: false };
         let from = if forth { top } else { top + u64::from(self.height()) - 1 };
@@ -90,7 +91,8 @@ impl App {
         }
         self.last = (prompt.query(), forth);
         if !self.search.is_busy() && self.search.hit.is_none() && !prompt.keep {
-            self.notify(format!("not found: {}", prompt.text()), Mood::Wrong);
+            // What no row has may be in a turn: the search ends there.
+            self.search_again(forth, prompt.nth);
         }
     }
 
@@ -110,6 +112,9 @@ impl App {
     pub(super) fn search_again(&mut self, forth: bool, nth: u64) {
         if self.last.0.text.is_empty() {
             return self.notify("nothing has been searched for yet", Mood::Wrong);
+        }
+        if self.owe_search(forth) {
+            return;
         }
         self.search.set(&self.last.0);
         let top = self.top(self.height());

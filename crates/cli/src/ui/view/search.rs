@@ -63,6 +63,8 @@ pub struct Search {
     pub hit: Option<Hit>,
     /// Whether matches are highlighted.
     pub lit: bool,
+    /// The direction of the last search.
+    pub(super) forth: bool,
     scan: Option<Scan>,
     count: Count,
 }
@@ -89,6 +91,11 @@ impl Search {
         &self.query.text
     }
 
+    /// Whether a line of text has a match.
+    pub(super) fn matches(&self, line: &str) -> bool {
+        self.matcher.as_ref().is_some_and(|matcher| matcher.matches(line))
+    }
+
     /// Whether there is a valid pattern.
     pub(super) fn is_set(&self) -> bool {
         self.matcher.is_some()
@@ -113,7 +120,7 @@ impl Search {
         // All rows, and the first piece again for matches on the other side of the start.
         let left = range.end - range.start + MAX_PIECE;
         let pass = nth.saturating_sub(1);
-        self.lit = true;
+        (self.lit, self.forth) = (true, forth);
         self.scan = self.matcher.is_some().then_some(Scan { at, beyond, forth, left, pass, wrapped: false });
     }
 
