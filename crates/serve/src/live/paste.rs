@@ -383,8 +383,8 @@ impl Paste {
             return None;
         }
         let by_state = look.detector().is_some_and(|d| d.rules().has_field());
-        if by_state && self.text.trim().is_empty() {
-            return Some("the text is empty; nothing was sent".to_owned());
+        if by_state && self.skeleton.is_empty() {
+            return Some("the text is empty, or has no visible character; nothing was sent".to_owned());
         }
         let refusal = look.detector()?.rules().refusal(&self.text)?;
         Some(format!("{refusal}; nothing was sent"))

@@ -32,27 +32,16 @@ const TIME: Duration = Duration::from_secs(45);
 const SEARCHED: usize = 200;
 /// How often a call looks whether it is cancelled.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
-/// The longest list of turns beside a recording.
-const TURNS: u64 = 64 << 20;
 
-/// Writes the text of a recording: its lines, and then its turns.
+/// Writes the text of a recording: its lines, and between them its turns of the alternate screen.
 ///
 /// # Errors
 /// When it cannot be read, or the writer fails.
 pub fn write_recording(path: &Path, mut out: impl Write) -> io::Result<()> {
     let source = Source::find(path, None, None).map_err(io::Error::other)?;
     let mut reader = source.open().map_err(io::Error::other)?;
-    lines(LinesAs::Txt, &mut *reader, ROWS, &mut out).map_err(io::Error::other)?;
-    let Some(events) = source.sidecar("events.jsonl") else { return out.flush() };
-    let mut text = String::new();
-    events.take(TURNS).read_to_string(&mut text)?;
-    // The last line may be cut, and events of other kinds are no turns.
-    let events = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    for turn in events.filter(|event| event["kind"] == "turn") {
-        let part = |key: &str| turn[key].as_str().unwrap_or_default().to_owned();
-        writeln!(out, "[turn {}] {}", turn["number"], part("input"))?;
-        writeln!(out, "{}", part("text").trim_end())?;
-    }
+    let turns = source.turns().map_err(io::Error::other)?;
+    lines(LinesAs::Txt, &mut *reader, turns, ROWS, &mut out).map_err(io::Error::other)?;
     out.flush()
 }
 
