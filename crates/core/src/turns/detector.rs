@@ -104,6 +104,8 @@ pub(super) struct Run {
     pub(super) continued: bool,
     pub(super) started: bool,
     pub(super) worked: bool,
+    /// The program has left it standing in its input field.
+    pub(super) refused: bool,
     /// What the program's journals say about it.
     pub(super) told: Told,
 }
@@ -126,6 +128,7 @@ impl Run {
             continued: false,
             started: false,
             worked: false,
+            refused: false,
             told: Told::default(),
         }
     }
@@ -544,6 +547,7 @@ impl Detector {
             }
             Phase::Running(run) => {
                 run.entered = at;
+                run.refused = false;
                 let asked = std::mem::take(&mut run.continued);
                 if asked {
                     run.asked_from = self.offset;

@@ -65,15 +65,14 @@ impl Detector {
     /// tell.
     fn by_screen(&mut self, shown: Option<Judgement>, term: &Term, now: Stamp) -> Option<Judgement> {
         let says_idle = shown.as_ref().is_some_and(|shown| shown.state == AgentState::Idle);
+        self.note_refusal(term, now);
         if let Phase::Running(run) = &self.phase
             && self.rules.by_state
             && says_idle
+            && !run.refused
         {
             // A frame that is always there says nothing before it had time to change.
-            if !self.is_late(run, now)
-                && !self.may_be_over(term, run, now)
-                && !self.is_left_standing(term, run, now)
-            {
+            if !self.is_late(run, now) && !self.may_be_over(term, run, now) {
                 return Some(self.by_phase(term, now));
             }
             // A pause between two steps looks like the end. What it was doing, it goes on doing
@@ -201,12 +200,17 @@ impl Detector {
         shown.sure && !shown.written.is_empty()
     }
 
-    /// Whether the program has drawn something since Enter was pressed, is quiet again, and has not
-    /// taken what stands in its input field: a command that it does not know, for instance.
-    fn is_left_standing(&self, term: &Term, run: &Run, now: Stamp) -> bool {
-        let has_drawn = self.offset > run.submitted.byte.0 && self.last.mono > run.entered.mono;
+    /// Notes that the program has drawn something since Enter was pressed, is quiet again, and has
+    /// not taken what stands in its input field: a command that it does not know, for instance. The
+    /// screen is believed from then on.
+    fn note_refusal(&mut self, term: &Term, now: Stamp) {
         let quiet = now.mono.since(self.last.mono) >= self.rules.settle;
-        has_drawn && quiet && self.stands(term, run)
+        let has_drawn = |run: &Run| self.offset > run.submitted.byte.0 && self.last.mono > run.entered.mono;
+        let is_refused = matches!(&self.phase, Phase::Running(run) if self.rules.by_state
+            && !run.worked && quiet && has_drawn(run) && self.stands(term, run));
+        if let Phase::Running(run) = &mut self.phase {
+            run.refused = (run.refused || is_refused) && !run.worked;
+        }
     }
 
     /// Whether what was submitted still stands in the program's input field.
