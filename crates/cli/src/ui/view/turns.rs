@@ -1,6 +1,6 @@
 //! Searching the conversation of a program in the alternate screen. Its rows are gone in the end,
-//! so behind the last match in the rows the search goes on in the turns of the recording: it moves to
-//! the time at which a turn's answer was on the screen.
+//! so behind the last match in the rows the search goes on in the turns of the recording: it moves
+//! to the time at which a turn's answer was on the screen.
 
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
