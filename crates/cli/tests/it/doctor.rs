@@ -41,7 +41,9 @@ fn the_doctor_tries_things_and_says_what_fails() {
     for (verdict, says) in [&programs, &sockets, &recordings, &settings, &rules, &agents, &locale] {
         assert_eq!(verdict, "fine", "{says}");
     }
-    assert_eq!(agents.1, bin.join("codex").display().to_string());
+    // The machine may have other agents, too.
+    let found: Vec<&str> = agents.1.split(", ").collect();
+    assert!(found.contains(&bin.join("codex").to_str().expect("text")), "{found:?}");
     assert_eq!(containers.0, "absent", "an engine is needed by few");
 
     let wrong = home.path("wrong.toml");

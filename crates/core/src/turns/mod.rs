@@ -6,11 +6,11 @@
 //! chunks. So the same session gives the same turns live, replayed, and fed byte by byte.
 //!
 //! Evidence is ranked: what an agent itself writes down ([`Report`]), marks of shell integration
-//! (OSC 133), the line editor's switching of bracketed paste, progress reports (OSC 9;4), the title,
-//! prompt patterns on the line of the cursor, the screen rules of an agent, and quiet time only
-//! where a rule allows it. The first prompt means ready. What has neither printed anything nor was
-//! interrupted is no turn. What looks like a prompt and what an agent's screen means is data: see
-//! [`Rules`].
+//! (OSC 133), the line editor's switching of bracketed paste, progress reports (OSC 9;4), the
+//! title, prompt patterns on the line of the cursor, the screen rules of an agent, and quiet time
+//! only where a rule allows it. The first prompt means ready. What has neither printed anything nor
+//! was interrupted is no turn. What looks like a prompt and what an agent's screen means is data:
+//! see [`Rules`].
 
 mod ahead;
 mod answer;
