@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde::Serialize;
-use tapdeck_core::turns::Choice;
+use tapdeck_core::turns::{Choice, Evidence};
 use tapdeck_host::Clock;
 use tapdeck_proto::bus::{
     self, AgentState, Answer, Answered, Event, Explain, Explained, Frames, MAX_PASTE, Outcome, Paste, Pasted,
@@ -160,7 +160,10 @@ pub fn ask(bus: &mut Bus, text: &str, within: Duration) -> Result<Asked, ClientE
         let state = explained.judged.state;
         let rule = explained.judged.rule.clone();
         if let Some(turn) = turn_of(bus, entered)? {
-            return Ok(Asked::new(AskOutcome::Answered, rule, Some(explained)).with(turn));
+            // A question at a line editor's prompt ends the turn of what was said before it.
+            let asks = state == AgentState::Blocked && explained.judged.evidence == Evidence::Prompt.name();
+            let outcome = if asks { AskOutcome::Blocked } else { AskOutcome::Answered };
+            return Ok(Asked::new(outcome, rule, Some(explained)).with(turn));
         }
         let now = clock.elapsed();
         let idle = (state == AgentState::Idle).then(|| *idle_since.get_or_insert(now));
