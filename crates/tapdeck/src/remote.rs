@@ -9,8 +9,8 @@ use tapdeck_core::Exit;
 use tapdeck_core::turns::AgentState;
 use tapdeck_host::Clock;
 use tapdeck_proto::bus::{
-    self, Answered, Ask, Event, Explain, Explained, Frames, Key, Kill, Pasted, Resize, Snap, Sub, Take,
-    Typing, WhichTurn,
+    self, Answered, Ask, Event, Explain, Explained, Frames, Key, Kill, Pasted, Release, Resize, Snap, Sub,
+    Take, Typing, WhichTurn,
 };
 use tapdeck_serve::client::{self, ANSWER, Asked, Bus, Choice, ClientError, Role};
 #[cfg(feature = "net")]
@@ -272,8 +272,14 @@ impl Remote {
     /// # Errors
     /// As [`Remote::submit`]; also when the session finds no turns.
     pub fn ask(&self, text: &str, within: Duration) -> Result<Asked> {
+        let session = self.on_bus()?;
+        match session.ask(&Release) {
+            // Without the stick there is nothing to release.
+            Ok(_) | Err(Error::Remote(ClientError::Denied(_))) => {}
+            Err(e) => return Err(e),
+        }
         // A connection of its own, which ends with its subscription.
-        let mut bus = client::connect_to_watch(&self.on_bus()?.listing, NAME, Role::Bot)?;
+        let mut bus = client::connect_to_watch(&session.listing, NAME, Role::Bot)?;
         Ok(client::ask(&mut bus, text, within)?)
     }
 

@@ -121,6 +121,36 @@ fn a_session_is_resized_and_stopped_from_outside_before_anything_is_typed() -> t
 }
 
 #[test]
+fn a_session_is_asked_and_its_question_answered() -> tapdeck::Result<()> {
+    use tapdeck::turns::{AnswerOutcome, AskOutcome, Choice, Outcome};
+    let session = Session::builder(["bash", "--norc", "--noediting"]).env("PS1", "$ ").spawn()?;
+    let remote = session.remote()?;
+    let asked = remote.ask("echo one; echo two", LIMIT)?;
+    assert_eq!(asked.outcome, AskOutcome::Answered, "{asked:?}");
+    assert_eq!(asked.answer.as_deref(), Some("one\ntwo\n"));
+    // What the session itself types claims the stick.
+    session.type_line("true")?;
+    let remote = session.remote()?;
+    let asked = remote.ask("read -p 'Sure? [y/N] ' a; echo \"said $a\"", LIMIT)?;
+    assert_eq!(asked.outcome, AskOutcome::Blocked, "{asked:?}");
+    let question = remote.explain()?.question.expect("a question");
+    assert_eq!((question.text.as_str(), question.options.len()), ("Sure? [y/N]", 2));
+    let answered = remote.answer(&Choice::Number(9))?;
+    assert_eq!(answered.outcome, AnswerOutcome::NoSuchChoice, "{answered:?}");
+    let answered = remote.answer(&Choice::Yes)?;
+    assert_eq!((answered.outcome, answered.sent.as_deref()), (AnswerOutcome::Answered, Some("y")));
+    session.wait_for(row("^said y$"), LIMIT)?;
+    let submitted = remote.submit("echo three", LIMIT)?;
+    assert_eq!(submitted.outcome, Outcome::Submitted, "{submitted:?}");
+    session.wait_for(row("^three$"), LIMIT)?;
+    let asked = remote.ask("echo four", LIMIT)?;
+    let turns = remote.turns()?;
+    assert_eq!(turns.last().map(|turn| turn.turn_id.clone()), asked.turn_id, "{turns:?}");
+    session.stop()?;
+    Ok(())
+}
+
+#[test]
 fn stopping_ends_the_lingering() -> tapdeck::Result<()> {
     let name = format!("linger-{}", std::process::id());
     let session = Session::builder(["true"]).name(&name).linger(Duration::from_secs(600)).spawn()?;

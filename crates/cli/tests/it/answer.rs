@@ -167,6 +167,21 @@ fn questions_on_a_line_are_answered() {
 }
 
 #[test]
+fn a_question_that_a_line_editor_reads_is_no_prompt() {
+    let home = Home::new();
+    let script = r#"set -o emacs; bind 'set enable-bracketed-paste on'
+        read -er -p 'Run it? (Y)es/(N)o/(D)on'\''t ask again [Yes]: ' a; echo "got <$a>"; sleep 60"#;
+    let session = Detached::start(&home, &["--agent", "aider"], &["bash", "-c", script]);
+    session.ok(&["wait", "--state", "blocked"]);
+    // The line editor's own sign of a prompt has come by then.
+    session.ok(&["wait", "--idle", "500ms"]);
+    session.ok(&["wait", "--state", "blocked", "--timeout", "1"]);
+    let (code, said) = run(&home, &session, &["answer", "d"]);
+    assert_eq!((code, &said["sent"]), (0, &json!("d")), "{said}");
+    session.wait_text("^got <d>");
+}
+
+#[test]
 fn a_prompt_is_asked_and_its_own_answer_printed() {
     let home = Home::new();
     let session = Detached::start(&home, &[], &["bash", "--norc", "--noediting"]);

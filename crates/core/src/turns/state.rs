@@ -41,7 +41,7 @@ impl Detector {
         let held = screen.judge(&rules);
         let Some(held) = self.after_standing(held, now) else { return };
         // At its prompt a shell is idle, whatever an old line on its screen says.
-        let held = held.filter(|_| rules.by_state || !self.is_ready());
+        let held = held.filter(|held| rules.by_state || !self.is_ready() || self.is_asked(held));
         let shown = held.map(|held| Judgement {
             rule: format!("{}: {}", rules.name, held.rule.name),
             rows: held.rows,
@@ -103,6 +103,12 @@ impl Detector {
             }
         };
         (now.mono.since(since) >= stands).then_some(held)
+    }
+
+    /// Whether the prompt that stands is a question of this rule: line editors read answers, too.
+    fn is_asked(&self, held: &Held<'_>) -> bool {
+        let question = held.rule.cursor.as_ref().filter(|_| held.rule.state == AgentState::Blocked);
+        question.is_some_and(|question| self.prompt().is_some_and(|prompt| question.is_match(prompt)))
     }
 
     /// Keeps the state until there is more to say, unless it is one of rest.

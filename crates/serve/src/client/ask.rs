@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde::Serialize;
-use tapdeck_core::turns::Choice;
+use tapdeck_core::turns::{Choice, Evidence};
 use tapdeck_host::Clock;
 use tapdeck_proto::bus::{
     self, AgentState, Answer, Answered, Event, Explain, Explained, Frames, MAX_PASTE, Outcome, Paste, Pasted,
@@ -15,6 +15,8 @@ use super::{ANSWER, Bus, ClientError};
 /// How long an idle program may take to complete the turn of a prompt. A prompt such as `/clear`
 /// begins none.
 const NO_TURN: Duration = Duration::from_millis(700);
+/// How long a program that has only begun may take to show its first prompt.
+const FIRST_PROMPT: Duration = Duration::from_secs(3);
 /// The newest turns that are looked through for the one of a prompt.
 const RECENT: u64 = 4;
 /// How long a client may hold the stick after its prompt, and the time between two attempts.
@@ -141,9 +143,15 @@ fn submit_in_turn(bus: &mut Bus, text: &str, step: Duration) -> Result<Pasted, C
 /// When the session refuses, finds no turns or does not answer.
 pub fn ask(bus: &mut Bus, text: &str, within: Duration) -> Result<Asked, ClientError> {
     let clock = Clock::start();
-    // Fails before anything is sent if the session does not look for turns.
-    bus.request(&Explain, ANSWER)?;
     bus.request(&Sub { frames: Frames::None, out: false, looks: false, ..Sub::default() }, ANSWER)?;
+    // Fails before anything is sent if the session does not look for turns. What is submitted
+    // before the first prompt was seen begins no turn.
+    while bus.request(&Explain, ANSWER)?.judged.state == AgentState::Unknown {
+        let left = FIRST_PROMPT.min(within).saturating_sub(clock.elapsed());
+        if left.is_zero() || is_closed(bus, left)? {
+            break;
+        }
+    }
     let pasted = submit_in_turn(bus, text, within)?;
     let (Outcome::Submitted, Some(entered)) = (pasted.outcome, pasted.entered.or(pasted.seq)) else {
         let explained = bus.request(&Explain, ANSWER).ok();
@@ -160,7 +168,10 @@ pub fn ask(bus: &mut Bus, text: &str, within: Duration) -> Result<Asked, ClientE
         let state = explained.judged.state;
         let rule = explained.judged.rule.clone();
         if let Some(turn) = turn_of(bus, entered)? {
-            return Ok(Asked::new(AskOutcome::Answered, rule, Some(explained)).with(turn));
+            // A question at a line editor's prompt ends the turn of what was said before it.
+            let asks = state == AgentState::Blocked && explained.judged.evidence == Evidence::Prompt.name();
+            let outcome = if asks { AskOutcome::Blocked } else { AskOutcome::Answered };
+            return Ok(Asked::new(outcome, rule, Some(explained)).with(turn));
         }
         let now = clock.elapsed();
         let idle = (state == AgentState::Idle).then(|| *idle_since.get_or_insert(now));

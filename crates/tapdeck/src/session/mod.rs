@@ -271,6 +271,22 @@ impl Session {
         started.map(|_| ()).map_err(Error::io(format!("cannot record {}", path.display())))
     }
 
+    /// The session as its clients see it, to submit prompts, answer questions and read turns:
+    /// [`Remote::ask`](crate::Remote::ask), [`Remote::answer`](crate::Remote::answer). Releases the
+    /// stick if typing to this session has claimed it.
+    ///
+    /// # Errors
+    /// When the session is not live, or is over.
+    #[cfg(feature = "live")]
+    pub fn remote(&self) -> Result<crate::Remote> {
+        let id = self.id().ok_or_else(|| Error::Invalid("the session is not live".into()))?;
+        if let Some((own, _)) = self.0.own.get() {
+            // A party that does not hold the stick has nothing to release.
+            let _ = self.0.handle.release(*own)?;
+        }
+        crate::Remote::find(id)
+    }
+
     /// What happens in the session from now on, as typed updates.
     pub fn subscribe(&self) -> Updates {
         Updates::local(self.clone())

@@ -116,7 +116,7 @@ fn words(text: &str) -> (Vec<DialogOption>, bool) {
 fn about(term: &Term, row: u64) -> Vec<String> {
     let text = |up: u64| Some(page::row(term, row.checked_sub(up)?)?.text().trim_end().to_owned());
     let mut rows: Vec<String> =
-        (1..=ABOUT).map_while(text).take_while(|text| !text.trim().is_empty()).collect();
+        (1..=ABOUT).map_while(text).take_while(|text| text.chars().any(char::is_alphanumeric)).collect();
     rows.reverse();
     rows
 }
