@@ -549,7 +549,7 @@ fn taken(look: &Picture, paste: &Paste, now: Time) -> Option<&'static str> {
     }
     let field = field_of(look);
     // What still stands in the input field was not taken, whatever the program does.
-    if paste.field_before.is_some() && field.as_ref().is_some_and(|field| !field.is_empty()) {
+    if paste.field_before.is_some() && detector.has_in_field(look.term(), &paste.skeleton) {
         return None;
     }
     if detector.answered() > paste.answered {
@@ -565,7 +565,8 @@ fn taken(look: &Picture, paste: &Paste, now: Time) -> Option<&'static str> {
         // A command of the program's own, for instance, which is not in its journal.
         _ if paste.field_before.is_some() => {
             let gone = now >= paste.since + ELSEWHERE && look.offset() > paste.output;
-            (gone && field.is_some()).then_some("the text has left the input field")
+            (gone && field.is_some_and(|field| field.is_empty()))
+                .then_some("the text has left the input field")
         }
         _ => {
             // Without rules for the program, the text must have left the cursor's row, and output
