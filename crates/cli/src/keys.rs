@@ -57,7 +57,7 @@ impl IdentityArgs {
 static LOADED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 /// Checks an identity file for a process that can ask no user for a passphrase.
-#[cfg(feature = "web")]
+#[cfg(any(feature = "mcp", feature = "web"))]
 pub(crate) fn check(path: &Path) -> Result<()> {
     let shown = path.display();
     add_identities(&read_identity(path)?, None).map_err(|e| match e {

@@ -4,13 +4,14 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use rustix::termios::isatty;
 use tapdeck::Screen;
 use tapdeck_serve::mcp::{Allow, McpOptions, McpServer, NewSession, SessionPattern};
 
 use crate::cmd::recording_text;
 use crate::config::Config;
 use crate::detached_host;
-use crate::ending::Ending;
+use crate::ending::{Ending, say};
 use crate::failure::{Failure, Result};
 use crate::keys::IdentityArgs;
 use crate::parse;
@@ -56,6 +57,9 @@ pub(crate) fn run(args: &McpArgs) -> Result {
     let options = options(args.allow, &args.session, folder, &args.identity)
         .hint(|needed| format!("--allow {needed}"))
         .start(|new| start(&new));
+    if isatty(std::io::stdin()) {
+        say("waiting for an MCP client on standard input, which is a terminal; Ctrl-C ends this");
+    }
     let served = McpServer::new(options).serve_stdio();
     served.map_err(|e| Failure::io(format!("cannot serve the client: {e}")))?;
     Ok(Ending::Done)

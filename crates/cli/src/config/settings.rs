@@ -283,8 +283,8 @@ impl Config {
             .map_err(|(name, why)| (name.replace('-', "_"), why))
     }
 
-    /// The folder whose recordings the page lists.
-    #[cfg(feature = "web")]
+    /// The folder whose recordings the page lists and MCP offers.
+    #[cfg(any(feature = "mcp", feature = "web"))]
     pub(crate) fn recordings_folder(&self) -> std::path::PathBuf {
         match [&self.web.recordings, &self.rec.folder].into_iter().find(|folder| !folder.is_empty()) {
             Some(folder) => parse::home_path(folder),

@@ -165,18 +165,22 @@ impl Agent {
 impl Drop for Agent {
     fn drop(&mut self) {
         self.tapdeck(&["kill", "agent"]);
-        // Some leave daemons behind, which have the home of this test and of nothing else.
-        let home = self.home.path("");
-        let wanted = format!("HOME={}", home.to_str().expect("text").trim_end_matches('/'));
-        for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
-            let environ = fs::read(entry.path().join("environ")).unwrap_or_default();
-            let pid = entry.file_name().to_str().and_then(|n| n.parse().ok());
-            if environ.split(|b| *b == 0).any(|v| v == wanted.as_bytes())
-                && let Some(pid) = pid.and_then(rustix::process::Pid::from_raw)
-                && Some(pid) != rustix::process::Pid::from_raw(self.model.child.id().cast_signed())
-            {
-                let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
-            }
+        end_daemons(&self.home, &self.model);
+    }
+}
+
+/// Ends the daemons that some agents leave behind: those with the home of this test, but the model.
+pub fn end_daemons(home: &Home, model: &Model) {
+    let own = home.path("");
+    let wanted = format!("HOME={}", own.to_str().expect("text").trim_end_matches('/'));
+    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let environ = fs::read(entry.path().join("environ")).unwrap_or_default();
+        let pid = entry.file_name().to_str().and_then(|n| n.parse().ok());
+        if environ.split(|b| *b == 0).any(|v| v == wanted.as_bytes())
+            && let Some(pid) = pid.and_then(rustix::process::Pid::from_raw)
+            && Some(pid) != rustix::process::Pid::from_raw(model.child.id().cast_signed())
+        {
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
         }
     }
 }

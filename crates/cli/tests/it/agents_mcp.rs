@@ -7,7 +7,7 @@ use std::process::{Command, Output, Stdio};
 use serde_json::json;
 use tapdeck_needs::has;
 
-use crate::agents::{Agent, KEY, Model};
+use crate::agents::{Agent, KEY, Model, end_daemons};
 use crate::live::Detached;
 use crate::support::{Home, TAPDECK};
 
@@ -68,6 +68,15 @@ fn said(out: &Output) -> String {
     String::from_utf8_lossy(&out.stdout).into_owned() + &String::from_utf8_lossy(&out.stderr)
 }
 
+/// The daemons of an agent, ended with the test.
+struct Daemons<'a>(&'a Home, &'a Model);
+
+impl Drop for Daemons<'_> {
+    fn drop(&mut self) {
+        end_daemons(self.0, self.1);
+    }
+}
+
 /// Has an agent type into a shell and read its screen.
 fn drives_a_shell(name: &str, agent: fn(&Home, &Model, &str) -> Output) {
     if !has("node") || !has(name) {
@@ -75,6 +84,7 @@ fn drives_a_shell(name: &str, agent: fn(&Home, &Model, &str) -> Output) {
     }
     let home = Home::new();
     let model = Model::start(&home);
+    let _daemons = Daemons(&home, &model);
     let session = Detached::start(&home, &["--name", "build"], &["sh"]);
     let typed =
         "call the tool type_text with {\"session\":\"build\",\"text\":\"echo $((40+2))\",\"enter\":true}";

@@ -38,6 +38,7 @@ impl<'a> Detached<'a> {
     }
 
     /// A session that was started in another way.
+    #[cfg(feature = "mcp")]
     pub fn of(home: &'a Home, id: String) -> Self {
         Self { home, id }
     }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tapdeck_proto::bus::{Release, Take};
 
 use crate::live::Detached;
-use crate::support::{Home, PATIENCE, TAPDECK, eventually};
+use crate::support::{Home, PATIENCE, TAPDECK, eventually, signal};
 
 /// A client that speaks the protocol by hand.
 struct Client {
@@ -231,6 +231,38 @@ fn a_wait_is_cancelled_and_holds_up_no_other_call() {
     eventually("the second wait has begun", || clients() == 1);
     drop(client);
     eventually("all have left", || clients() == 0);
+}
+
+#[test]
+fn a_stopped_session_holds_up_no_other_and_a_flood_is_told_at_a_bounded_rate() {
+    let home = Home::new();
+    let stopped = Detached::start(&home, &["--name", "stopped"], &["cat"]);
+    let _flood =
+        Detached::start(&home, &["--name", "flood"], &["sh", "-c", "while :; do echo $((n+=1)); done"]);
+    let mut client = Client::start(&home, &[]);
+    let host =
+        stopped.listing()["host_pid"].as_u64().and_then(|pid| u32::try_from(pid).ok()).expect("a process");
+    signal(host, rustix::process::Signal::STOP);
+    let read = |session: &str| json!({"name": "read_screen", "arguments": {"session": session}});
+    let slow = client.send("tools/call", read("stopped"));
+    let begun = Instant::now();
+    let quick = client.send("tools/call", read("flood"));
+    let first = client.hear(|message| message["id"].is_u64());
+    assert_eq!(first["id"], quick, "{first}");
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    let uri = "tapdeck://sessions/flood/screen";
+    client.ask("resources/subscribe", json!({"uri": uri}));
+    let told = |message: &Value| message["method"] == "notifications/resources/updated";
+    let begun = Instant::now();
+    for _ in 0..5 {
+        assert_eq!(client.hear(told)["params"]["uri"], uri);
+    }
+    // The first comes at once, and the others at most twice a second.
+    assert!(begun.elapsed() >= Duration::from_millis(1900), "{:?}", begun.elapsed());
+    client.ask("resources/unsubscribe", json!({"uri": uri}));
+    signal(host, rustix::process::Signal::CONT);
+    let late = client.hear(|message| message["id"] == slow);
+    assert!(late.get("result").is_some(), "{late}");
 }
 
 #[test]

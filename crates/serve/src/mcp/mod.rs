@@ -118,8 +118,7 @@ impl McpOptions {
         self
     }
 
-    /// Sets what a client hears when it may not do something: what would allow it, such as an
-    /// option.
+    /// Sets what a client hears when it may not do something: an option that would allow it.
     #[must_use]
     pub fn hint(mut self, hint: impl Fn(Allow) -> String + Send + Sync + 'static) -> Self {
         self.hint = Some(Box::new(hint));

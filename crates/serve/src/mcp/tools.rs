@@ -23,6 +23,8 @@ use crate::client::{Choice, WaitError};
 pub(super) const LIMIT: Duration = Duration::from_secs(60);
 /// How much longer than its wait a call may take.
 const SLACK: Duration = Duration::from_secs(20);
+/// How much longer the delivery of a prompt may take than its answer.
+const DELIVERY: Duration = Duration::from_secs(60);
 /// The most keys of one call.
 const KEYS: usize = 1000;
 type Done = Result<CallToolResult, ErrorData>;
@@ -223,8 +225,7 @@ impl Handler {
     )]
     async fn ask(&self, Parameters(args): Parameters<AskArgs>, context: RequestContext<RoleServer>) -> Done {
         let within = Duration::from_secs(args.timeout_s.unwrap_or(300).clamp(1, WAIT));
-        // Delivery has steps of its own.
-        let limit = within.saturating_mul(5) + SLACK;
+        let limit = within + DELIVERY;
         let done = self.work(&context, limit, move |call| {
             if args.text.len() > TEXT {
                 return Err(Refusal::new("the prompt is longer than 1 MiB"));
