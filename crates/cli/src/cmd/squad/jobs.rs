@@ -13,6 +13,8 @@ use crate::sessions::{connect, find};
 
 /// Timeout of each step of a delivery.
 const STEP: Duration = Duration::from_secs(60);
+/// While prompts are on their way, it is looked this often whether they have arrived.
+const LOOK: Duration = Duration::from_millis(50);
 /// The time between two attempts.
 const RETRY: Duration = Duration::from_secs(3);
 /// How often a delivery is tried.
@@ -70,9 +72,12 @@ impl Jobs {
             || self.waiting.iter().any(|job| job.to == to && job.task == task)
     }
 
-    /// Whether some prompt is on its way, or waits for its next attempt.
-    pub(super) fn is_active(&self) -> bool {
-        !self.busy.is_empty() || !self.waiting.is_empty()
+    /// How long it takes until something is to be done; `None` while all prompts wait for agents.
+    pub(super) fn pause(&self, now: Time) -> Option<Duration> {
+        if !self.busy.is_empty() {
+            return Some(LOOK);
+        }
+        self.waiting.iter().filter(|job| job.due > now).map(|job| job.due.since(now)).min()
     }
 
     /// Forgets the prompts for an agent that has ended.

@@ -49,8 +49,19 @@ impl Member {
     /// Watches its session. Returns what the session says of itself.
     pub(super) fn watch(&mut self, listing: &Listing, now: Time) -> Result<Status, ClientError> {
         let mut bus = connect_to(listing, "squad", Role::Observer)?;
-        bus.request(&Sub { frames: Frames::None, out: false, ..Sub::default() }, ANSWER)?;
-        let status = bus.request(&InfoWanted::Brief, ANSWER)?.status;
+        let mut status = bus.request(&InfoWanted::Brief, ANSWER)?.status;
+        // The last look at a session that has ended lets its host go.
+        match bus.request(&Sub { frames: Frames::None, out: false, ..Sub::default() }, ANSWER) {
+            Err(e) if !status.done => return Err(e),
+            _ => {}
+        }
+        // The state may have changed before the subscription. A session that has ended meanwhile
+        // has sent its exit.
+        if !status.done
+            && let Ok(again) = bus.request(&InfoWanted::Brief, ANSWER)
+        {
+            status = again.status;
+        }
         self.bus = Some(bus);
         self.session = Some(listing.id.clone());
         self.start_at = None;

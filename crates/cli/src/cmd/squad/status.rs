@@ -87,6 +87,7 @@ fn state_of(saved: &SavedAgent, session: Option<&Described>) -> String {
     };
     match session.status() {
         None => "no answer".to_owned(),
+        Some(status) if status.done && saved.ended.is_some() => saved.ended.clone().unwrap_or_default(),
         Some(status)
             if status.state == SessionState::Running && status.agent_state != AgentState::Unknown =>
         {

@@ -21,8 +21,6 @@ use crate::ending::{Ending, Kind};
 use crate::failure::{Failure, Result};
 use crate::sessions::{ask, connect, find, split_turn_id};
 
-/// While prompts are on their way, it is looked this often whether they have arrived.
-const LOOK: Duration = Duration::from_millis(50);
 /// An agent that ran this long has not failed to start.
 const STABLE: Duration = Duration::from_secs(600);
 /// The most of an answer that is kept for the vote, in bytes.
@@ -63,6 +61,7 @@ impl Supervisor {
         loop {
             let now = self.clock.now().mono;
             self.start_members(now);
+            self.listen();
             self.queue_prompts();
             let members = &self.members;
             self.jobs.start(now, |to| {
@@ -83,17 +82,14 @@ impl Supervisor {
                 self.log.add("squad", "no longer supervised; the agents go on");
                 return Ok(Ending::by_signal(signal));
             }
-            self.listen();
         }
     }
 
     /// How long nothing is due.
     fn pause(&self, now: Time) -> Option<Duration> {
-        if self.jobs.is_active() {
-            return Some(LOOK);
-        }
         let due = self.members.iter().filter(|(name, _)| self.may_start(name));
-        due.filter_map(|(_, member)| Some(member.start_at?.since(now))).min()
+        let starts = due.filter_map(|(_, member)| Some(member.start_at?.since(now)));
+        starts.chain(self.jobs.pause(now)).min()
     }
 
     /// Takes over the agents that run already.
@@ -120,6 +116,9 @@ impl Supervisor {
                         self.ended(&name, &exit);
                     } else if status.turns > saved.turn {
                         self.answered(&name, u64::from(status.turns));
+                    } else if saved.prompt == PromptState::Sent && status.agent_state == AgentState::Idle {
+                        // It was sent in vain, or could not be delivered.
+                        saved.prompt = PromptState::Waiting;
                     }
                 }
                 Err(e) => self.log.add(&name, &format!("session {} cannot be watched: {e}", listing.id)),
@@ -164,14 +163,18 @@ impl Supervisor {
         let wall = self.clock.now().wall;
         let started = member::start(&self.squad, name, agent, saved, wall).and_then(|id| {
             let listing = find(Some(&id)).map_err(|failure| failure.message().to_owned())?;
-            member.watch(&listing, now).map_err(|e| e.to_string()).map(|_| id)
+            let status = member.watch(&listing, now).map_err(|e| e.to_string())?;
+            Ok((id, status.exit.filter(|_| status.done)))
         });
         match started {
-            Ok(id) => {
+            Ok((id, exit)) => {
                 let recording = saved.recording.as_ref().filter(|_| agent.record);
                 let recording =
                     recording.map(|r| format!(", recorded in {}", r.display())).unwrap_or_default();
                 self.log.add(name, &format!("started as session {id}{recording}"));
+                if let Some(exit) = exit {
+                    self.ended(name, &exit);
+                }
             }
             Err(why) => {
                 let why = format!("cannot be started: {why}");
