@@ -1,7 +1,7 @@
 //! A squad: named agents that work together, as a file describes them.
 //!
-//! [`Squad`] is the file, [`State`] what is known of a squad between two runs of its supervisor, and
-//! [`Worktree`] the folder of an agent that has a git worktree of its own.
+//! [`Squad`] is the file, [`State`] what is known of a squad between two runs of its supervisor,
+//! and [`Worktree`] the folder of an agent that has a git worktree of its own.
 
 mod file;
 mod state;

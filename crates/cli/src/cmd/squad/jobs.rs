@@ -1,5 +1,5 @@
-//! Prompts on their way to agents. Each is delivered by a thread of its own, as `tapdeck paste` does
-//! it, so that the supervisor never waits for a program.
+//! Prompts on their way to agents. Each is delivered by a thread of its own, as `tapdeck paste`
+//! does it, so that the supervisor never waits for a program.
 
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -50,8 +50,8 @@ pub(super) struct Done {
 /// The prompts that wait, and those on their way.
 pub(super) struct Jobs {
     waiting: VecDeque<Job>,
-    /// The agents that a prompt is on its way to.
-    busy: Vec<String>,
+    /// The agents that a prompt is on its way to, and what for.
+    busy: Vec<(String, Task)>,
     tell: Sender<Done>,
     heard: Receiver<Done>,
 }
@@ -68,8 +68,9 @@ impl Jobs {
 
     /// Whether a prompt of this kind waits or is on its way to an agent.
     pub(super) fn has(&self, to: &str, task: Task) -> bool {
-        self.busy.iter().any(|busy| busy == to)
-            || self.waiting.iter().any(|job| job.to == to && job.task == task)
+        let is_it = |(agent, kind): (&str, Task)| agent == to && kind == task;
+        self.busy.iter().any(|(agent, kind)| is_it((agent, *kind)))
+            || self.waiting.iter().any(|job| is_it((&job.to, job.task)))
     }
 
     /// How long it takes until something is to be done; `None` while all prompts wait for agents.
@@ -91,13 +92,13 @@ impl Jobs {
         while let Some(mut job) = self.waiting.pop_front() {
             // Prompts for one agent keep their order.
             let first = !later.iter().any(|earlier: &Job| earlier.to == job.to);
-            let free = first && job.due <= now && !self.busy.contains(&job.to);
+            let free = first && job.due <= now && !self.busy.iter().any(|(agent, _)| *agent == job.to);
             let Some(id) = free.then(|| session(&job.to)).flatten() else {
                 later.push_back(job);
                 continue;
             };
             job.attempts += 1;
-            self.busy.push(job.to.clone());
+            self.busy.push((job.to.clone(), job.task));
             let tell = self.tell.clone();
             let kept = job.clone();
             let send = move || {
@@ -117,7 +118,7 @@ impl Jobs {
     pub(super) fn finished(&mut self, now: Time) -> Vec<Done> {
         let mut done = Vec::new();
         while let Ok(Done { mut job, failed }) = self.heard.try_recv() {
-            self.busy.retain(|busy| *busy != job.to);
+            self.busy.retain(|(agent, _)| *agent != job.to);
             if failed.is_some() && job.attempts < ATTEMPTS {
                 job.due = now + RETRY;
                 self.waiting.push_front(job);

@@ -66,8 +66,10 @@ pub(crate) fn run(args: &StatusArgs) -> Result {
         let ended = relay.ended.as_ref().map(|why| format!(", ended: {why}")).unwrap_or_default();
         print(format_args!("relay {}: {} rounds{}\n", i + 1, relay.rounds, human::printable(&ended)));
     }
-    if let Some(best) = &state.vote.best {
-        print(format_args!("vote: {} is the best\n", human::printable(best)));
+    match (&state.vote.best, &state.vote.answer) {
+        (Some(best), _) => print(format_args!("vote: {} is the best\n", human::printable(best))),
+        (None, Some(_)) => print(format_args!("vote: the judge has named no agent\n")),
+        (None, None) => {}
     }
     for (name, saved) in &state.agents {
         if let Some(error) = &saved.error {

@@ -1,5 +1,5 @@
-//! The supervisor of a squad: one loop that starts agents in their order, listens to their sessions,
-//! sends first prompts, passes answers on, holds the vote and restarts what has ended.
+//! The supervisor of a squad: one loop that starts agents in their order, listens to their
+//! sessions, sends first prompts, passes answers on, holds the vote and restarts what has ended.
 
 use std::collections::BTreeMap;
 use std::io;
