@@ -220,8 +220,7 @@ impl Supervisor {
     fn listen(&mut self) {
         let names: Vec<String> = self.members.keys().cloned().collect();
         for name in names {
-            loop {
-                let Some(bus) = self.members.get_mut(&name).and_then(|m| m.bus.as_mut()) else { break };
+            while let Some(bus) = self.members.get_mut(&name).and_then(|m| m.bus.as_mut()) {
                 match bus.next(Some(Duration::ZERO)) {
                     Ok(None) => break,
                     Ok(Some(frame)) => match frame.event() {
