@@ -9,7 +9,6 @@ use rustix::process::setsid;
 use rustix::termios::isatty;
 use tapdeck_core::WinSize;
 use tapdeck_host::Launch;
-#[cfg(any(feature = "mcp", feature = "tui", feature = "web"))]
 use tapdeck_host::backend::Descriptors;
 
 use crate::door_args::DoorArgs;
@@ -48,7 +47,7 @@ pub(crate) fn start_host(size: Option<WinSize>) -> Result<String> {
 
 /// Starts a detached host with these arguments, waits until its session runs, and returns the id.
 pub(crate) fn start(args: Vec<OsString>) -> Result<String> {
-    match try_start(args, Stdio::inherit())? {
+    match try_start(args, Variables::new(), Stdio::inherit())? {
         Started { id: Some(id), .. } => Ok(id),
         // The host shares standard error and has printed why.
         Started { code, .. } => Err(Failure::reported(code.map_or(Kind::Internal, Kind::Relayed))),
@@ -62,13 +61,15 @@ pub(crate) fn host_args(command: impl IntoIterator<Item = impl Into<OsString>>) 
     ours.into_iter().chain(command.into_iter().map(Into::into)).collect()
 }
 
+/// Environment variables for a program, beside those of this process.
+pub(crate) type Variables = Vec<(OsString, OsString)>;
+
 /// Starts a detached host for a user who does not see standard error. The failure has the message
 /// that the host printed there.
-#[cfg(any(feature = "mcp", feature = "tui", feature = "web"))]
-pub(crate) fn start_quietly(args: Vec<OsString>) -> Result<String> {
+pub(crate) fn start_quietly(args: Vec<OsString>, env: Variables) -> Result<String> {
     // The files that this process was started with are not meant for its sessions.
     Descriptors::inherited().close();
-    let Started { id, said, mut host, .. } = try_start(args, Stdio::piped())?;
+    let Started { id, said, mut host, .. } = try_start(args, env, Stdio::piped())?;
     if id.is_some() {
         let reaper = std::thread::Builder::new().name("tapdeck-reaper".into()).stack_size(64 * 1024);
         // Reaps the host when it ends. Without the thread it stays a zombie while this process
@@ -83,10 +84,6 @@ pub(crate) fn start_quietly(args: Vec<OsString>) -> Result<String> {
 }
 
 /// A host that was started.
-#[cfg_attr(
-    not(any(feature = "mcp", feature = "tui", feature = "web")),
-    expect(dead_code, reason = "the page, the dashboard and MCP alone read all of it")
-)]
 struct Started {
     /// The id of its session, if that runs.
     id: Option<String>,
@@ -97,10 +94,10 @@ struct Started {
     host: Child,
 }
 
-fn try_start(args: Vec<OsString>, stderr: Stdio) -> Result<Started> {
+fn try_start(args: Vec<OsString>, env: Variables, stderr: Stdio) -> Result<Started> {
     #[expect(clippy::disallowed_methods, reason = "it starts this program itself, not a session's")]
     let mut command = Command::new("/proc/self/exe");
-    command.arg0("tapdeck").args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(stderr);
+    command.arg0("tapdeck").args(args).envs(env).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(stderr);
     let mut host = command.spawn().map_err(|e| Failure::io(format!("cannot start a host: {e}")))?;
     let mut answer = String::new();
     let mut said = String::new();
@@ -120,6 +117,9 @@ fn try_start(args: Vec<OsString>, stderr: Stdio) -> Result<Started> {
 pub(crate) fn prepare(launch: &mut Launch, doors: &DoorArgs) {
     // Fails for the leader of a process group, which its parent has put into a session already.
     let _ = setsid();
+    // The dashboard, the page and a squad's supervisor block signals to read them. The program must
+    // not inherit that. It cannot fail with these arguments.
+    let _ = tapdeck_host::unblock_signals();
     launch.headless = true;
     if !launch.place.is_local() {
         // The caller's open files cannot reach the program, and a service must not keep them open.

@@ -21,8 +21,8 @@ pub(crate) const GROUPS: [Group; 7] = [
     Group {
         title: "Agents",
         names: &[
-            "ask", "answer", "approve", "deny", "paste", "turns", "explain", "relay", "broker", "capture",
-            "deliver", "hotkeys", "probe", "mcp",
+            "ask", "answer", "approve", "deny", "paste", "turns", "explain", "relay", "squad", "broker",
+            "capture", "deliver", "hotkeys", "probe", "mcp",
         ],
     },
     Group { title: "Tests", names: &["test", "cassette", "render"] },

@@ -88,7 +88,7 @@ pub use recorder::{
 pub use shared::{Bell, RecordingStatus, SharedLog, Woken};
 pub use source::{Source, SourceError, is_encrypted, open_stream, timing_names};
 pub use spool::is_stream;
-pub use sys::{InheritedSignals, die_by, raise_file_limit};
+pub use sys::{InheritedSignals, die_by, raise_file_limit, unblock_signals};
 pub use tap::{Tap, TapPanicked, TapReader, TapThread, Wake};
 pub use user_side::{
     HeldSignals, Keyboard, Pressed, QueuesClosed, Signals, Sink, SocketInput, TerminalPrompter, UserProfile,

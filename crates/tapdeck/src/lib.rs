@@ -59,6 +59,8 @@ pub mod scrub;
 #[cfg(feature = "net")]
 pub mod server;
 mod session;
+#[cfg(feature = "live")]
+pub mod squad;
 mod terminal;
 #[cfg(feature = "testing")]
 pub mod testing;

@@ -153,7 +153,7 @@ pub fn scrub_meta(meta: &mut Meta, scrubber: &mut Scrubber) {
     if clean != argv {
         meta.set_argv(clean);
     }
-    for text in [&mut meta.cwd, &mut meta.title].into_iter().flatten() {
+    for text in [&mut meta.cwd, &mut meta.title, &mut meta.continues].into_iter().flatten() {
         *text = scrubber.text(text);
     }
     scrub_extra(&mut meta.extra, scrubber);

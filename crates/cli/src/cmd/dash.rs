@@ -21,6 +21,9 @@ large screens; ? shows all keys. Sessions keep their size, and the stick (contro
 Example:
   tapdeck dash")]
 pub(crate) struct DashArgs {
+    /// Show only sessions with these words in name, command or state; / changes it
+    #[arg(long, value_name = "WORDS")]
+    filter: Option<String>,
     /// Do not use the mouse
     #[arg(long)]
     no_mouse: bool,
@@ -31,11 +34,16 @@ pub(crate) struct DashArgs {
 }
 
 pub(crate) fn run(args: &DashArgs) -> Result {
+    show_filtered(args, args.filter.as_deref().unwrap_or_default())
+}
+
+/// Shows the sessions that a filter leaves.
+pub(super) fn show_filtered(args: &DashArgs, filter: &str) -> Result {
     let config = Config::load()?;
     let theme = config.choose_theme(args.theme.as_deref(), &config.view.theme).map_err(Failure::usage)?;
     // Tiles show the screen alone.
     let sessions = Sessions::new(0, Box::new(start));
-    let mut dash = Dash::new(Box::new(sessions), Styles::from_env(theme));
+    let mut dash = Dash::new(Box::new(sessions), Styles::from_env(theme)).with_filter(filter);
     let signal = show(&mut dash, config.view.mouse && !args.no_mouse, &alerts(&config.notifications))?;
     Ok(signal.map_or(Ending::Done, Ending::by_signal))
 }
@@ -56,5 +64,5 @@ fn start(command: Vec<String>) -> Result<String, String> {
     if let Some(size) = tapdeck_host::terminal_size().filter(|size| size.cols > 0 && size.rows > 0) {
         args.insert(1, format!("--size={}x{}", size.cols, size.rows).into());
     }
-    start_quietly(args).map_err(|failure| failure.message().to_owned())
+    start_quietly(args, Vec::new()).map_err(|failure| failure.message().to_owned())
 }

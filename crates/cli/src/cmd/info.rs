@@ -157,6 +157,9 @@ fn to_text(source: &Source, s: &Summary, meta: Option<&Meta>) -> String {
         if let Some(title) = &meta.title {
             line("title", human::printable(title));
         }
+        if let Some(earlier) = &meta.continues {
+            line("continues", human::printable(earlier));
+        }
         if !meta.cmd.is_empty() {
             line("command", human::printable(&meta.cmd.join(" ")));
         }

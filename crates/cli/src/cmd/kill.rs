@@ -54,7 +54,8 @@ pub(crate) fn run(args: &KillArgs) -> Result {
     Ok(failures.map(|failure| failure.report(Report::Text)).fold(Ending::Done, Ending::worse))
 }
 
-fn kill(listing: &Listing, signal: Option<&str>) -> Result<()> {
+/// Ends a session and waits until it has ended, or sends its program a signal.
+pub(super) fn kill(listing: &Listing, signal: Option<&str>) -> Result<()> {
     if signal.is_some() {
         let mut bus = connect(listing, "kill", Role::Human)?;
         ask(&mut bus, &Kill { signal: signal.map(str::to_owned) })?;

@@ -52,6 +52,7 @@ mod send;
 #[cfg(feature = "net")]
 mod serve;
 mod snapshot;
+mod squad;
 mod tail;
 mod test;
 mod tour;
@@ -86,6 +87,7 @@ pub(crate) enum Command {
     Capture(capture::CaptureArgs),
     Deliver(deliver::DeliverArgs),
     Relay(relay::RelayArgs),
+    Squad(squad::SquadArgs),
     #[cfg(feature = "hotkeys")]
     Hotkeys(hotkeys::HotkeysArgs),
     Tail(tail::TailArgs),
@@ -156,6 +158,7 @@ fn dispatch(command: &Command) -> Result {
         Command::Capture(args) => capture::run(args),
         Command::Deliver(args) => deliver::run(args),
         Command::Relay(args) => relay::run(args),
+        Command::Squad(args) => squad::run(args),
         #[cfg(feature = "hotkeys")]
         Command::Hotkeys(args) => hotkeys::run(args),
         Command::Tail(args) => tail::run(args),
@@ -225,6 +228,7 @@ impl Command {
             Command::Explain(args) => Report::json(args.json),
             Command::Capture(args) => Report::json(args.json),
             Command::Relay(args) => Report::json(args.json),
+            Command::Squad(args) => Report::json(args.reports_json()),
             #[cfg(feature = "hotkeys")]
             Command::Hotkeys(args) => Report::json(args.json),
             Command::Snapshot(args) => Report::json(args.json),

@@ -171,6 +171,9 @@ pub(crate) struct RecArgs {
     /// Title of the recording
     #[arg(long, value_name = "TEXT", hide_short_help = true)]
     title: Option<String>,
+    /// Note that this recording continues an earlier one, such as that of an agent before a restart
+    #[arg(long, value_name = "FILE", conflicts_with = "append", hide_short_help = true)]
+    continues: Option<PathBuf>,
     /// Longest pause when the recording is played; the recording itself keeps the full pauses
     #[arg(short, long, value_name = "TIME", value_parser = parse::duration, hide_short_help = true)]
     idle_time_limit: Option<Duration>,
@@ -292,6 +295,10 @@ impl RecArgs {
             })
             .cwd(launch.command.cwd.clone().or_else(|| std::env::current_dir().ok()))
             .title(self.title.clone())
+            .continues(self.continues.as_ref().map(|path| {
+                let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
+                path.to_string_lossy().into_owned()
+            }))
             .idle_limit(self.idle_time_limit)
             .index(self.index)
             .sync(self.sync)

@@ -93,8 +93,10 @@ pub(crate) fn run(args: &ViewArgs) -> Result {
     }
     let mouse = config.view.mouse && !args.no_mouse;
     let file = args.what.as_deref().map(Path::new);
-    // A name without a file of that name may be the name of a session.
-    let named = file.filter(|f| !f.exists()).and_then(|f| f.to_str()).filter(|n| !n.contains('/'));
+    // A name without a file of that name may be the name of a session. Those of a squad have a
+    // slash.
+    let is_session = |name: &str| !name.contains('/') || sessions::find(Some(name)).is_ok();
+    let named = file.filter(|f| !f.exists()).and_then(|f| f.to_str()).filter(|n| is_session(n));
     let Some(file) = file.filter(|_| named.is_none()) else {
         let listing = sessions::find(named).map_err(|failure| match named {
             Some(name) if failure.kind() == Kind::NotFound => {

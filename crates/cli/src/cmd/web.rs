@@ -128,7 +128,7 @@ pub(super) fn themes(config: &Config, option: Option<&str>) -> Result<Themes> {
 /// Starts a program as a detached session for a user of the page, who is shown the message of a
 /// failure.
 fn start_quietly(command: Vec<String>) -> Result<String, StartError> {
-    let started = detached_host::start_quietly(host_args(command));
+    let started = detached_host::start_quietly(host_args(command), Vec::new());
     started.map_err(|failure| StartError::Failed(failure.message().to_owned()))
 }
 

@@ -52,6 +52,7 @@ mod scenarios;
 mod scrub;
 mod signals;
 mod snapshot;
+mod squad;
 #[cfg(feature = "ssh")]
 mod ssh_door;
 #[cfg(all(feature = "net", feature = "ssh", feature = "web"))]

@@ -104,6 +104,7 @@ pub struct RecordOptions {
     pub(crate) argv: Vec<OsString>,
     pub(crate) cwd: Option<PathBuf>,
     pub(crate) title: Option<String>,
+    pub(crate) continues: Option<String>,
     pub(crate) idle_limit: Option<Duration>,
     pub(crate) ipc: Option<String>,
     pub(crate) seal: Option<SealKey>,
@@ -124,6 +125,7 @@ impl Default for RecordOptions {
             argv: Vec::new(),
             cwd: None,
             title: None,
+            continues: None,
             idle_limit: None,
             ipc: None,
             seal: None,
@@ -176,6 +178,13 @@ impl RecordOptions {
     #[must_use]
     pub fn title(mut self, title: impl Into<Option<String>>) -> Self {
         self.title = title.into();
+        self
+    }
+
+    /// Names the earlier recording that this one continues.
+    #[must_use]
+    pub fn continues(mut self, recording: impl Into<Option<String>>) -> Self {
+        self.continues = recording.into();
         self
     }
 
@@ -455,6 +464,7 @@ fn first_meta(options: &RecordOptions, clock: Clock, size: WinSize) -> Meta {
     meta.host = Some(meta::Host { os: std::env::consts::OS.into(), arch: std::env::consts::ARCH.into() });
     meta.term = std::env::var("TERM").ok();
     meta.title.clone_from(&options.title);
+    meta.continues.clone_from(&options.continues);
     meta.set_idle_limit(options.idle_limit);
     meta.tapdeck = Some(env!("CARGO_PKG_VERSION").into());
     meta

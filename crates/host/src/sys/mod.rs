@@ -356,6 +356,15 @@ impl InheritedSignals {
     }
 }
 
+/// Unblocks all signals for the calling thread, for a process that was started by one that blocks
+/// them to read them. Call before any thread is started.
+///
+/// # Errors
+/// When the system refuses.
+pub fn unblock_signals() -> io::Result<()> {
+    SignalSet::asynchronous().unblock().map(drop)
+}
+
 /// The home of this process's user as the system's list of users has it.
 pub(crate) fn listed_home() -> Option<std::path::PathBuf> {
     use std::os::unix::ffi::OsStrExt;

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { asked, fragmentOf, grid, recordingEntry, sessionEntry } from "../../src/web/page/overview.js";
+import { asked, fragmentOf, grid, recordingEntry, sessionEntries, sessionEntry } from "../../src/web/page/overview.js";
 
 test("tiles fill the window, in one column where it is narrow", () => {
   const cases = [
@@ -19,6 +19,15 @@ test("a session is listed by its name, else by its command", () => {
   const plain = { id: "2", command: ["vim"], title: "notes.md", state: "exited" };
   assert.deepEqual(sessionEntry(plain), { key: "s/2", title: "vim", detail: "notes.md", state: "exited" });
   assert.deepEqual(sessionEntry({ id: "3" }), { key: "s/3", title: "3", detail: "", state: "" });
+});
+
+test("the sessions of a squad stand together below an entry that opens them all", () => {
+  const session = (id, name) => ({ id, name, command: ["x"], state: "running" });
+  const listed = sessionEntries([session("1", "pair/writer"), session("2", "build"), session("3", "pair/reviewer"), session("4", "/odd")]);
+  assert.deepEqual(listed.map(({ key, title, inside }) => [key, title, inside ?? false]), [
+    ["g/pair", "pair", false], ["s/1", "writer", true], ["s/3", "reviewer", true], ["s/2", "build", false], ["s/4", "/odd", false],
+  ]);
+  assert.deepEqual([listed[0].opens, listed[0].detail], [["s/1", "s/3"], "2 agents"]);
 });
 
 test("what an agent does says more than that it runs", () => {

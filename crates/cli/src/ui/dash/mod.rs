@@ -197,6 +197,13 @@ impl Dash {
         }
     }
 
+    /// Shows only the sessions with these words at first.
+    #[must_use]
+    pub fn with_filter(mut self, words: &str) -> Self {
+        words.clone_into(&mut self.filter);
+        self
+    }
+
     /// Descriptors that are readable when there is news.
     pub fn fds(&self) -> Vec<BorrowedFd<'_>> {
         let live = self.tiles.iter().filter(|t| t.live.gone().is_none());

@@ -3,7 +3,7 @@
 import { make } from "./dom.js";
 import { logIn } from "./entry.js";
 import { Link } from "./link.js";
-import { NARROW, asked, fragmentOf, grid, recordingEntry, sessionEntry } from "./overview.js";
+import { NARROW, asked, fragmentOf, grid, recordingEntry, sessionEntries } from "./overview.js";
 import { Session } from "./panel.js";
 import { Recording } from "./recording.js";
 import { themes } from "./themes.js";
@@ -40,12 +40,14 @@ const show = (key, claims = false) => {
   tile.focus();
 };
 
-const item = ({ key, title, detail, state }) => {
-  const el = make("li", { tabIndex: 0, role: "button", onclick: () => pick(key), onkeydown: (e) => { if (e.key === "Enter" || e.key === " ") { e.preventDefault(); pick(key); } } },
+const item = ({ key, title, detail, state, opens = [key], inside }) => {
+  const act = () => opens.forEach((key) => pick(key));
+  const el = make("li", { tabIndex: 0, role: "button", onclick: act, onkeydown: (e) => { if (e.key === "Enter" || e.key === " ") { e.preventDefault(); act(); } } },
     make("span", { className: "name", textContent: title }), make("span", { className: "state " + state, textContent: state }),
     make("span", { className: "detail", textContent: detail }));
   el.dataset.key = key;
   el.classList.toggle("open", open.has(key));
+  el.classList.toggle("inside", Boolean(inside));
   return el;
 };
 
@@ -62,7 +64,7 @@ const renew = (list, items) => {
 };
 
 const list = (value) => {
-  renew(lists.sessions, value.sessions.map(sessionEntry).map(item));
+  renew(lists.sessions, sessionEntries(value.sessions).map(item));
   renew(lists.recordings, (value.recordings ?? []).map(recordingEntry).map(item));
 };
 

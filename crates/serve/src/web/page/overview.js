@@ -28,6 +28,28 @@ export const sessionEntry = (s) => {
   };
 };
 
+// The entries of the list of live sessions. Those of a squad, whose names are SQUAD/AGENT, stand
+// together below an entry of their own, which opens them all.
+export const sessionEntries = (sessions) => {
+  const squads = new Map(), entries = [];
+  for (const session of sessions) {
+    const entry = sessionEntry(session);
+    const slash = session.name?.indexOf("/") ?? -1;
+    const squad = slash > 0 ? session.name.slice(0, slash) : null;
+    if (squad === null) { entries.push([entry]); continue; }
+    let group = squads.get(squad);
+    if (!group) {
+      group = [{ key: "g/" + squad, title: squad, detail: "", state: "", opens: [] }];
+      squads.set(squad, group);
+      entries.push(group);
+    }
+    group[0].opens.push(entry.key);
+    group.push({ ...entry, title: session.name.slice(slash + 1), inside: true });
+  }
+  for (const [head] of squads.values()) head.detail = head.opens.length === 1 ? "1 agent" : `${head.opens.length} agents`;
+  return entries.flat();
+};
+
 // An entry of the list for a recording.
 export const recordingEntry = (r) => ({
   key: "r/" + r.name,
