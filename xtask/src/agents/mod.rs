@@ -129,6 +129,7 @@ pub(crate) fn run(args: &[&str]) -> Result<()> {
 
 /// Runs the part that the arguments name, with the agents in this `PATH`.
 pub(crate) fn run_with(path: &OsStr, args: &[&str]) -> Result<()> {
+    session::clear_leftovers();
     let right = match args {
         ["states", rest @ ..] => states::run(&Options::parse(rest)?, path)?,
         ["prompts", rest @ ..] => prompts::run(&Options::parse(rest)?, path)?,

@@ -38,6 +38,8 @@ pub(super) struct Surroundings {
 }
 
 pub(super) const COLS: u16 = 100;
+/// How the homes of runs begin; the id of the process follows.
+const HOMES: &str = "tapdeck-agents-";
 
 /// An agent, its session and its model.
 pub(super) struct Session {
@@ -61,7 +63,7 @@ impl Session {
         path: &std::ffi::OsStr,
     ) -> Result<Self> {
         let binary = &options.binary;
-        let home = std::env::temp_dir().join(format!("tapdeck-agents-{}-{:.0}", std::process::id(), clock()));
+        let home = std::env::temp_dir().join(format!("{HOMES}{}-{:.0}", std::process::id(), clock()));
         fs::create_dir_all(home.join("project"))?;
         fs::create_dir_all(home.join("run"))?;
         super::private(&home.join("run"))?;
@@ -179,16 +181,37 @@ impl Drop for Session {
         }
         // It would write to its log while the home is removed.
         self.model.end();
-        // Some leave daemons behind, which have the home of this run and of nothing else.
-        let wanted = format!("HOME={}", self.home.display());
-        for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
-            let environ = fs::read(entry.path().join("environ")).unwrap_or_default();
-            let pid = entry.file_name().into_string().unwrap_or_default();
-            if environ.split(|b| *b == 0).any(|v| v == wanted.as_bytes()) && pid.parse::<u32>().is_ok() {
-                let _ = Command::new("kill").args(["-9", &pid]).stderr(Stdio::null()).status();
-            }
+        clear(&self.home);
+    }
+}
+
+/// Ends what still runs in a home, and removes it. Some agents leave daemons behind, which have the
+/// home of their run and of nothing else.
+fn clear(home: &Path) {
+    let wanted = format!("HOME={}", home.display());
+    let model = home.join("port");
+    let model = model.to_string_lossy();
+    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let has = |file: &str, word: &str| {
+            let words = fs::read(entry.path().join(file)).unwrap_or_default();
+            words.split(|b| *b == 0).any(|w| w == word.as_bytes())
+        };
+        let pid = entry.file_name().into_string().unwrap_or_default();
+        if pid.parse::<u32>().is_ok() && (has("environ", &wanted) || has("cmdline", &model)) {
+            let _ = Command::new("kill").args(["-9", &pid]).stderr(Stdio::null()).status();
         }
-        let _ = fs::remove_dir_all(&self.home);
+    }
+    let _ = fs::remove_dir_all(home);
+}
+
+/// Ends what runs left behind that were killed themselves.
+pub(super) fn clear_leftovers() {
+    for entry in fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten() {
+        let name = entry.file_name().into_string().unwrap_or_default();
+        let pid = name.strip_prefix(HOMES).and_then(|rest| rest.split('-').next());
+        if pid.is_some_and(|pid| !Path::new("/proc").join(pid).exists()) {
+            clear(&entry.path());
+        }
     }
 }
 

@@ -1,6 +1,8 @@
 //! Scripted situations with real agents: is each state that tapdeck reports true? The truth comes
 //! from the model's log and from what the agent writes, and not from any rule.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -181,19 +183,24 @@ pub(super) fn run(options: &Options, path: &std::ffi::OsStr) -> Result<bool> {
 }
 
 /// Keeps a core of the machine busy.
-struct Load(std::process::Child);
+struct Load(Arc<AtomicBool>);
 
 impl Load {
     fn start() -> Self {
-        let busy = std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn();
-        Self(busy.expect("a shell starts"))
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        std::thread::spawn(move || {
+            while !stopped.load(Ordering::Relaxed) {
+                std::hint::spin_loop();
+            }
+        });
+        Self(stop)
     }
 }
 
 impl Drop for Load {
     fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        self.0.store(true, Ordering::Relaxed);
     }
 }
 
