@@ -1,0 +1,76 @@
+//! Sends messages to the agent: prompts by a confirmed paste, raw ones as keystrokes.
+
+use std::time::Duration;
+
+use tapdeck_host::registry::Listing;
+use tapdeck_proto::agentapi::AgentStatus;
+use tapdeck_proto::bus::{Key, Outcome, Paste};
+
+use super::follow::Followed;
+use crate::client::{ANSWER, ClientError, Role, connect_to_watch};
+
+/// How long each step of a delivery may take, as with agentapi.
+const STEP: Duration = Duration::from_secs(15);
+/// How long all steps of a delivery may take.
+const DELIVERY: Duration = Duration::from_secs(75);
+
+/// Why a message was not delivered. The first sentences are those of agentapi.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Undelivered {
+    #[error("message must not be empty")]
+    Empty,
+    #[error("message must be trimmed of leading and trailing whitespace")]
+    Untrimmed,
+    #[error("message can only be sent when the agent is waiting for user input")]
+    Busy,
+    #[error(
+        "the agent waits for another answer than a prompt: read its last message, and answer with a \
+         message of type \"raw\""
+    )]
+    Blocked,
+    #[error("the message was not delivered: {0}")]
+    Failed(String),
+    #[error(transparent)]
+    Client(#[from] ClientError),
+}
+
+/// Delivers a prompt, and waits until the agent has taken it.
+pub(super) fn prompt(listing: &Listing, followed: &Followed, text: &str) -> Result<(), Undelivered> {
+    if text.is_empty() {
+        return Err(Undelivered::Empty);
+    }
+    if text.trim() != text {
+        return Err(Undelivered::Untrimmed);
+    }
+    followed.change(|conversation, now| {
+        if conversation.is_blocked() {
+            return Err(Undelivered::Blocked);
+        }
+        if conversation.status(now.mono) != AgentStatus::Stable {
+            return Err(Undelivered::Busy);
+        }
+        conversation.sending();
+        Ok(())
+    })?;
+    let pasted = paste(listing, text);
+    let delivered = pasted.is_ok().then(|| text.to_owned());
+    followed.change(|conversation, now| conversation.sent(delivered, now));
+    pasted
+}
+
+fn paste(listing: &Listing, text: &str) -> Result<(), Undelivered> {
+    let mut bus = connect_to_watch(listing, "agentapi", Role::Bot)?;
+    let step = u64::try_from(STEP.as_millis()).unwrap_or(u64::MAX);
+    let asked = Paste { text: text.to_owned(), enter: true, raw: false, wait_ms: Some(step) };
+    let pasted = bus.request(&asked, DELIVERY)?;
+    match pasted.outcome {
+        Outcome::Submitted | Outcome::Pasted => Ok(()),
+        Outcome::Blocked | Outcome::Stalled => Err(Undelivered::Failed(pasted.evidence)),
+    }
+}
+
+/// Types keystrokes as they are.
+pub(super) fn keystrokes(listing: &Listing, text: &str) -> Result<(), Undelivered> {
+    let mut bus = connect_to_watch(listing, "agentapi", Role::Bot)?;
+    Ok(bus.confirm(&Key::Raw(text.to_owned()), ANSWER)?)
+}
