@@ -16,6 +16,8 @@ use super::text;
 const MESSAGES: usize = 2000;
 /// A program without rules counts as waiting when its screen has stood still for this long.
 const STILL: Duration = Duration::from_secs(2);
+/// Keystrokes may change the agent's state within this long.
+const KEYS: Duration = Duration::from_secs(1);
 /// An answer is over when the agent has been idle for this long and no turn was reported, as after
 /// a command that prints nothing.
 const NO_TURN: Duration = Duration::from_secs(2);
@@ -66,6 +68,8 @@ pub(super) struct Conversation {
     seq: u64,
     /// When the screen last changed.
     changed: Time,
+    /// When keystrokes were typed that have not changed the state yet.
+    typed: Option<Time>,
     /// Turns that ended while a prompt was on its way.
     held: Vec<TurnDetail>,
 }
@@ -82,6 +86,7 @@ impl Conversation {
             rows: Vec::new(),
             seq: 0,
             changed: now.mono,
+            typed: None,
             held: Vec::new(),
         };
         // agentapi begins with what the agent shows before the first prompt.
@@ -104,6 +109,8 @@ impl Conversation {
     pub(super) fn status(&self, now: Time) -> AgentStatus {
         let stable = match (&self.phase, self.state) {
             (Phase::Sending(_), _) => false,
+            // A client that answers a dialog and then asks must not be told of the dialog.
+            _ if self.typed.is_some_and(|typed| now.since(typed) < KEYS) => false,
             (_, AgentState::Blocked | AgentState::Done) => true,
             (Phase::Running(_), _) | (_, AgentState::Working) => false,
             (_, AgentState::Idle) => true,
@@ -150,6 +157,9 @@ impl Conversation {
 
     /// Takes the agent's state.
     pub(super) fn state(&mut self, state: AgentState, now: Stamp) {
+        if self.state != state {
+            self.typed = None;
+        }
         self.state = state;
         let idle = state == AgentState::Idle;
         self.ready |= idle;
@@ -208,6 +218,11 @@ impl Conversation {
         for turn in std::mem::take(&mut self.held) {
             self.end_turn(&turn);
         }
+    }
+
+    /// Notes that keystrokes were typed.
+    pub(super) fn typed(&mut self, now: Stamp) {
+        self.typed = Some(now.mono);
     }
 
     fn before(&self) -> Before {
@@ -334,6 +349,9 @@ mod tests {
         assert_eq!(c.status(Time::from_secs(9)), AgentStatus::Running);
         c.state(AgentState::Blocked, at(8));
         assert_eq!(c.status(Time::from_millis(8)), AgentStatus::Stable, "a dialog waits");
+        c.typed(at(8));
+        assert_eq!(c.status(Time::from_millis(9)), AgentStatus::Running, "it may have been answered");
+        assert_eq!(c.status(Time::from_millis(1100)), AgentStatus::Stable, "it was not");
         c.turn(turn("ask", "answer\n"));
         c.state(AgentState::Idle, at(9));
         assert_eq!(said(&c)[1..], [(1, User, "ask"), (2, Agent, "answer")]);

@@ -6,6 +6,7 @@ use tapdeck_host::registry::Listing;
 use tapdeck_proto::agentapi::AgentStatus;
 use tapdeck_proto::bus::{Key, Outcome, Paste};
 
+use super::conversation::Conversation;
 use super::follow::Followed;
 use crate::client::{ANSWER, ClientError, Role, connect_to_watch};
 
@@ -70,7 +71,9 @@ fn paste(listing: &Listing, text: &str) -> Result<(), Undelivered> {
 }
 
 /// Types keystrokes as they are.
-pub(super) fn keystrokes(listing: &Listing, text: &str) -> Result<(), Undelivered> {
+pub(super) fn keystrokes(listing: &Listing, followed: &Followed, text: &str) -> Result<(), Undelivered> {
     let mut bus = connect_to_watch(listing, "agentapi", Role::Bot)?;
-    Ok(bus.confirm(&Key::Raw(text.to_owned()), ANSWER)?)
+    bus.confirm(&Key::Raw(text.to_owned()), ANSWER)?;
+    followed.change(Conversation::typed);
+    Ok(())
 }

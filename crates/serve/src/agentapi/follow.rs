@@ -24,8 +24,10 @@ pub(super) struct View {
     pub(super) messages: Vec<Arc<Message>>,
     pub(super) status: AgentStatus,
     pub(super) screen: Arc<str>,
-    /// Why the conversation is over.
-    pub(super) ended: Option<Arc<AgentError>>,
+    /// Why the session can no longer be followed.
+    pub(super) error: Option<Arc<AgentError>>,
+    /// Whether there is no more to come.
+    pub(super) over: bool,
 }
 
 /// A conversation that is followed.
@@ -58,7 +60,7 @@ impl Followed {
         conversation.state(info.status.agent_state, clock.now());
         let rows = info.contents.map(|contents| contents.rows).unwrap_or_default();
         conversation.frame(rows, info.status.seq, None, clock.now());
-        let view = watch::Sender::new(view_of(&conversation, clock, None));
+        let view = watch::Sender::new(view_of(&conversation, clock));
         let followed = Arc::new(Self { clock, conversation: Mutex::new(conversation), view });
         let following = Arc::clone(&followed);
         let thread = thread::Builder::new().name("tapdeck-agentapi".into());
@@ -91,7 +93,10 @@ impl Followed {
 
     fn publish(&self, conversation: &Conversation) {
         self.view.send_if_modified(|old| {
-            let new = view_of(conversation, self.clock, old.ended.clone());
+            if old.over {
+                return false;
+            }
+            let new = view_of(conversation, self.clock);
             let same = |(a, b): (&Arc<Message>, &Arc<Message>)| Arc::ptr_eq(a, b);
             let unchanged = old.status == new.status
                 && old.screen == new.screen
@@ -149,16 +154,22 @@ impl Followed {
         let level =
             if matches!(end, Ok(exit) if exit.code == 0) { ErrorLevel::Warning } else { ErrorLevel::Error };
         let error = AgentError { level, message, time: timestamp(self.clock.now().wall) };
-        self.view.send_modify(|view| view.ended = Some(Arc::new(error)));
+        self.view.send_modify(|view| (view.error, view.over) = (Some(Arc::new(error)), true));
+    }
+
+    /// Ends the event streams of all clients.
+    pub(super) fn close(&self) {
+        self.view.send_modify(|view| view.over = true);
     }
 }
 
-fn view_of(conversation: &Conversation, clock: Clock, ended: Option<Arc<AgentError>>) -> View {
+fn view_of(conversation: &Conversation, clock: Clock) -> View {
     View {
         messages: conversation.messages().cloned().collect(),
         status: conversation.status(clock.now().mono),
         screen: conversation.screen().into(),
-        ended,
+        error: None,
+        over: false,
     }
 }
 

@@ -35,9 +35,6 @@ use follow::Followed;
 
 /// How long a request's head may take.
 const HEAD: Duration = Duration::from_secs(10);
-/// How long clients have to read that the session has ended.
-const FAREWELL: Duration = Duration::from_secs(1);
-
 /// The kinds of agent that agentapi knows.
 const AGENT_TYPES: [&str; 12] = [
     "claude", "goose", "aider", "codex", "gemini", "copilot", "amp", "cursor", "auggie", "amazonq",
@@ -132,9 +129,12 @@ pub fn serve(
         let admission = Admission::new(Limits::small());
         let serving = Arc::clone(&server);
         tokio::select! {
-            () = stop => Ok(Ended::Stopped),
+            () = stop => {
+                server.close().await;
+                Ok(Ended::Stopped)
+            }
             end = ended => {
-                let _ = tokio::time::timeout(FAREWELL, server.streams_end()).await;
+                server.close().await;
                 match end {
                     Ok(end) => Ok(Ended::Exited(end?)),
                     Err(_) => Err(io::Error::other("the thread that follows the session has ended").into()),

@@ -40,6 +40,9 @@ const STREAMS: usize = 128;
 /// How often an event stream without events says that it is there.
 const BEAT: Duration = Duration::from_secs(15);
 
+/// How long clients have to read the end of their events.
+const FAREWELL: Duration = Duration::from_secs(1);
+
 /// What the endpoints serve.
 pub(super) struct Server {
     session: Listing,
@@ -73,10 +76,12 @@ impl Server {
         })
     }
 
-    /// Waits until all event streams have ended.
-    pub(super) async fn streams_end(&self) {
-        // The semaphore is never closed.
-        let _ = self.streams.acquire_many(u32::try_from(STREAMS).unwrap_or(u32::MAX)).await;
+    /// Ends all event streams, and gives their clients a moment to read the rest.
+    pub(super) async fn close(&self) {
+        self.followed.close();
+        let all = self.streams.acquire_many(u32::try_from(STREAMS).unwrap_or(u32::MAX));
+        // A client that does not read is cut off.
+        let _ = timeout(FAREWELL, all).await;
     }
 }
 
@@ -180,7 +185,7 @@ async fn message(
     let sending = Arc::clone(&server);
     let sent = tokio::task::spawn_blocking(move || match r#type {
         MessageType::User => deliver::prompt(&sending.session, &sending.followed, &content),
-        MessageType::Raw => deliver::keystrokes(&sending.session, &content),
+        MessageType::Raw => deliver::keystrokes(&sending.session, &sending.followed, &content),
     });
     sent.await.unwrap_or_else(|e| Err(Undelivered::Failed(e.to_string())))?;
     Ok(Json(MessageResponse { ok: true }))
@@ -320,7 +325,7 @@ impl Events {
             if let Some(event) = self.queue.pop_front() {
                 return Some(event);
             }
-            if self.shown.as_ref().is_some_and(|shown| shown.ended.is_some()) {
+            if self.shown.as_ref().is_some_and(|shown| shown.over) {
                 return None;
             }
             if self.shown.is_some() {
@@ -355,7 +360,7 @@ impl Events {
             let name = if self.kind == Kind::All { "screen_update" } else { "screen" };
             queue.extend(event(name, &ScreenUpdate { screen: view.screen.as_ref().to_owned() }));
         }
-        if let Some(error) = view.ended.as_ref().filter(|_| self.kind != Kind::Screen) {
+        if let Some(error) = view.error.as_ref().filter(|_| self.kind != Kind::Screen) {
             queue.extend(event("agent_error", &**error));
         }
         self.queue = queue;

@@ -48,16 +48,31 @@ fn field_start(rows: &[String]) -> usize {
 /// Returns what an agent has said since a prompt: the rows written since then, without those that
 /// were on the screen before, the echo of the prompt and the input field.
 pub(super) fn answer(written: &[String], before: &HashSet<String>, prompt: &str) -> String {
-    let prompt = squeezed(prompt);
-    // The first row of an echo has a prompt in front; later ones are parts of the text alone.
-    let start: String = prompt.chars().take(16).collect();
-    let is_echo = |row: &str| {
-        let row = squeezed(row.trim_start_matches(['>', '❯', '›', '│', '┃', ' ']));
-        !prompt.is_empty() && (row.contains(&start) || !row.is_empty() && prompt.contains(&row))
-    };
     let written = &written[..field_start(written)];
     let new = written.iter().filter(|row| row.trim().is_empty() || !before.contains(row.trim()));
-    of(new.skip_while(|row| row.trim().is_empty() || is_echo(row)).map(String::as_str))
+    let mut echo = Echo { left: squeezed(prompt), begun: false };
+    of(new.skip_while(|row| row.trim().is_empty() || echo.takes(row)).map(String::as_str))
+}
+
+/// The echo of a prompt: its first row has something in front, and long ones take several rows.
+struct Echo {
+    left: String,
+    begun: bool,
+}
+
+impl Echo {
+    /// Returns whether a row is the next one of the echo.
+    fn takes(&mut self, row: &str) -> bool {
+        let row = squeezed(row);
+        let start: String = self.left.chars().take(8).collect();
+        if start.is_empty() {
+            return false;
+        }
+        let echoed = if self.begun { Some(&row[..]) } else { row.find(&start).map(|at| &row[at..]) };
+        let Some(left) = echoed.and_then(|echoed| self.left.strip_prefix(echoed)) else { return false };
+        (self.left, self.begun) = (left.to_owned(), true);
+        true
+    }
 }
 
 fn squeezed(text: &str) -> String {
