@@ -2,18 +2,17 @@
 
 use std::time::Duration;
 
+use tapdeck_core::turns::Choice;
 use tapdeck_host::registry::Listing;
 use tapdeck_proto::agentapi::AgentStatus;
-use tapdeck_proto::bus::{Key, Outcome, Paste};
+use tapdeck_proto::bus::{AnswerOutcome, Key, Outcome};
 
 use super::conversation::Conversation;
 use super::follow::Followed;
-use crate::client::{ANSWER, ClientError, Role, connect_to_watch};
+use crate::client::{self, ANSWER, ClientError, Role, connect_to_watch};
 
 /// How long each step of a delivery may take, as with agentapi.
 const STEP: Duration = Duration::from_secs(15);
-/// How long all steps of a delivery may take.
-const DELIVERY: Duration = Duration::from_secs(75);
 
 /// Why a message was not delivered. The first sentences are those of agentapi.
 #[derive(Debug, thiserror::Error)]
@@ -25,10 +24,10 @@ pub(super) enum Undelivered {
     #[error("message can only be sent when the agent is waiting for user input")]
     Busy,
     #[error(
-        "the agent waits for another answer than a prompt: read its last message, and answer with a \
-         message of type \"raw\""
+        "the agent asks a question, and the message does not answer it ({0}): send yes, no, the number or \
+         the label of an option, or keys as a message of type \"raw\""
     )]
-    Blocked,
+    Unanswered(String),
     #[error("the message was not delivered: {0}")]
     Failed(String),
     #[error(transparent)]
@@ -43,10 +42,10 @@ pub(super) fn prompt(listing: &Listing, followed: &Followed, text: &str) -> Resu
     if text.trim() != text {
         return Err(Undelivered::Untrimmed);
     }
+    if followed.change(|conversation, _| conversation.is_blocked()) {
+        return answer(listing, followed, text);
+    }
     followed.change(|conversation, now| {
-        if conversation.is_blocked() {
-            return Err(Undelivered::Blocked);
-        }
         if conversation.status(now.mono) != AgentStatus::Stable {
             return Err(Undelivered::Busy);
         }
@@ -59,11 +58,20 @@ pub(super) fn prompt(listing: &Listing, followed: &Followed, text: &str) -> Resu
     pasted
 }
 
+/// Answers the question that the agent asks. The answer is part of the turn, and no message.
+fn answer(listing: &Listing, followed: &Followed, text: &str) -> Result<(), Undelivered> {
+    let mut bus = connect_to_watch(listing, "agentapi", Role::Bot)?;
+    let answered = client::answer(&mut bus, &Choice::named(text), None)?;
+    if answered.outcome != AnswerOutcome::Answered {
+        return Err(Undelivered::Unanswered(answered.evidence));
+    }
+    followed.change(Conversation::typed);
+    Ok(())
+}
+
 fn paste(listing: &Listing, text: &str) -> Result<(), Undelivered> {
     let mut bus = connect_to_watch(listing, "agentapi", Role::Bot)?;
-    let step = u64::try_from(STEP.as_millis()).unwrap_or(u64::MAX);
-    let asked = Paste { text: text.to_owned(), enter: true, raw: false, wait_ms: Some(step) };
-    let pasted = bus.request(&asked, DELIVERY)?;
+    let pasted = client::submit(&mut bus, text, STEP)?;
     match pasted.outcome {
         Outcome::Submitted | Outcome::Pasted => Ok(()),
         Outcome::Blocked | Outcome::Stalled => Err(Undelivered::Failed(pasted.evidence)),
