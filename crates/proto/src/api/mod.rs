@@ -16,7 +16,9 @@ pub use types::{
     Waited,
 };
 
-use crate::{bus, page};
+use crate::bus;
+#[cfg(feature = "schema")]
+use crate::page;
 
 /// The path that all operations are below.
 pub const BASE: &str = "/api/v1";
