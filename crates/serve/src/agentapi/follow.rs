@@ -130,8 +130,13 @@ impl Followed {
                     if number > known {
                         known = number;
                         let asked = WhichTurn { number: Some(number), raw: false };
-                        if let Some(turn) = bus.request(&asked, ANSWER)?.detail {
-                            self.change(|c, _| c.turn(turn));
+                        match bus.request(&asked, ANSWER) {
+                            Ok(turn) => {
+                                turn.detail.into_iter().for_each(|turn| self.change(|c, _| c.turn(turn)))
+                            }
+                            // The session has forgotten it already.
+                            Err(ClientError::Denied(_)) => {}
+                            Err(e) => return Err(e),
                         }
                     }
                 }

@@ -2,7 +2,7 @@
 //! lasts: so the server keeps one for a while, for each credential and session.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
 use axum::Json;
@@ -42,9 +42,15 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Held {
-    /// Uses the connection that holds it.
-    pub(super) fn with<T>(&self, act: impl FnOnce(&mut Bus) -> T) -> T {
-        act(&mut lock(&self.bus))
+    /// Uses the connection that holds it, which serves one request at a time.
+    pub(super) fn with<T>(&self, act: impl FnOnce(&mut Bus) -> Result<T, Refusal>) -> Result<T, Refusal> {
+        match self.bus.try_lock() {
+            Ok(mut bus) => act(&mut bus),
+            Err(TryLockError::Poisoned(bus)) => act(&mut bus.into_inner()),
+            Err(TryLockError::WouldBlock) => {
+                Err(Refusal::conflict("another request of yours drives this session; wait for its end"))
+            }
+        }
     }
 }
 
