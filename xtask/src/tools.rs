@@ -109,8 +109,9 @@ impl CargoTool {
     }
 }
 
-/// The official SDK of the Model Context Protocol, with which the tests try the server.
-const MCP_SDK: &str = "mcp==2.3.0";
+/// The official SDK of the Model Context Protocol, and a generator of clients from OpenAPI
+/// documents, with which the tests try the servers.
+const PACKAGES: [&str; 2] = ["mcp==2.3.0", "openapi-python-client==0.29.1"];
 
 /// Installs Python packages that the tests use below `target`. Returns the Python that has them, or
 /// `None` without one: the tests then report themselves as skipped.
@@ -122,15 +123,18 @@ pub(crate) fn install_python() -> Result<Option<PathBuf>> {
         command.args(args).stdout(Stdio::null()).stderr(Stdio::null());
         command.status().is_ok_and(|s| s.success())
     };
-    let has = |python: &std::path::Path| run(python, &["-c", "import mcp.client.client"]);
+    let has =
+        |python: &std::path::Path| run(python, &["-c", "import mcp.client.client, openapi_python_client"]);
     let found = PathBuf::from("python3");
     if has(&found) {
         return Ok(Some(found));
     }
     if !has(&python) {
-        println!("   installing {MCP_SDK}");
+        println!("   installing {}", PACKAGES.join(" "));
         let made = folder.to_str().is_some_and(|folder| run(&found, &["-m", "venv", folder]));
-        if !made || !run(&python, &["-m", "pip", "install", "--quiet", MCP_SDK]) {
+        let mut args = vec!["-m", "pip", "install", "--quiet"];
+        args.extend(PACKAGES);
+        if !made || !run(&python, &args) {
             return Ok(None);
         }
     }

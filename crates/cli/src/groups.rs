@@ -22,7 +22,7 @@ pub(crate) const GROUPS: [Group; 7] = [
         title: "Agents",
         names: &[
             "ask", "answer", "approve", "deny", "paste", "turns", "explain", "relay", "squad", "broker",
-            "capture", "deliver", "hotkeys", "probe", "mcp",
+            "capture", "deliver", "hotkeys", "probe", "mcp", "agentapi",
         ],
     },
     Group { title: "Tests", names: &["test", "cassette", "render"] },
@@ -51,7 +51,8 @@ mod tests {
     use super::*;
 
     /// Commands that need a feature, and whether it is on.
-    const OPTIONAL: [(&str, bool); 7] = [
+    const OPTIONAL: [(&str, bool); 8] = [
+        ("agentapi", cfg!(feature = "web")),
         ("connect", cfg!(feature = "net")),
         ("dash", cfg!(feature = "tui")),
         ("hotkeys", cfg!(feature = "hotkeys")),

@@ -10,8 +10,12 @@
 //! | [`tty`] | the tty wire over a network: negotiation and control messages | JSON in chunks |
 //! | [`broker`] | turns across sessions | MessagePack in frames |
 //! | [`page`] | the page: lists, and recordings that are played | lines of `VERB payload`, JSON |
+//! | [`api`] | the HTTP API of the page's server | JSON bodies, server-sent events |
+//! | [`agentapi`] | the HTTP interface of coder/agentapi | JSON bodies, server-sent events |
 //! | [`snapshot`] | announcements of file system snapshots to the recorder | SSZ in frames |
 
+pub mod agentapi;
+pub mod api;
 pub mod attach;
 pub mod broker;
 pub mod bus;

@@ -299,7 +299,7 @@ pub struct NamedTheme {
     pub colours: PaintTheme,
 }
 
-/// The body of `POST /sessions`.
+/// The body of a request to start a session.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]

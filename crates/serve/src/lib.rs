@@ -17,6 +17,8 @@
 //! ```
 
 pub mod admission;
+#[cfg(feature = "web")]
+pub mod agentapi;
 pub mod broker;
 pub mod client;
 mod conn;

@@ -756,30 +756,9 @@ fn the_bus_over_the_page_keeps_to_the_table() {
 #[cfg(all(feature = "net", feature = "web"))]
 #[test]
 fn the_page_keeps_to_the_table() {
-    use tapdeck_serve::web::serve_stream;
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
-
     let folder = private_folder();
     let (site, made) = page(folder.path());
-    let post = |method: &str, path: &str, token: &str, body: &str| {
-        let request = format!(
-            "{method} {path} HTTP/1.1\r\nHost: localhost:1\r\nAuthorization: Bearer {token}\r\n\
-             Content-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
-            body.len()
-        );
-        let site = site.clone();
-        let answer = runtime().block_on(async move {
-            let (mut client, theirs) = tokio::io::duplex(1 << 16);
-            let served = tokio::spawn(async move { serve_stream(&site, theirs).await });
-            client.write_all(request.as_bytes()).await.expect("sent");
-            let mut answer = Vec::new();
-            client.read_to_end(&mut answer).await.expect("an answer");
-            served.await.expect("no panic");
-            String::from_utf8_lossy(&answer).into_owned()
-        });
-        let status = answer.split(' ').nth(1).expect("a status").to_owned();
-        (status, answer)
-    };
+    let post = |method: &str, path: &str, token: &str, body: &str| request(&site, method, path, token, body);
     let ask = |method: &str, path: &str, token: &str| post(method, path, token, "{}");
     // A login of another form is refused like a wrong token.
     for body in ["{}", "{\"token\":5}", "{\"token\":null}", "[]", "5", "null", "{\"token\":\"wrong\"}"] {
@@ -797,7 +776,7 @@ fn the_page_keeps_to_the_table() {
     for body in ["[]", "[\"true\"]", "5", "\"true\""] {
         let both = |a: &Authority| may(a, Need::Open) && may(a, Need::Drive);
         let (owner, _) = made.iter().find(|(_, a)| both(a)).expect("a credential that opens and drives");
-        assert_eq!(post("POST", "/sessions", owner, body).0, "400", "{body}");
+        assert_eq!(post("POST", "/api/v1/sessions", owner, body).0, "400", "{body}");
     }
     for (token, authority) in made {
         let may = |need| authority.check(need, false, WallTime::ZERO).is_ok();
@@ -809,7 +788,7 @@ fn the_page_keeps_to_the_table() {
             (true, false) => "403",
             (true, true) => "422",
         };
-        assert_eq!(ask("POST", "/sessions", &token).0, open, "{authority:?}");
+        assert_eq!(ask("POST", "/api/v1/sessions", &token).0, open, "{authority:?}");
         let scope = match (open, may(Need::Drive)) {
             ("422", _) => "\"open\"",
             (_, true) => "\"attach\"",
@@ -818,6 +797,97 @@ fn the_page_keeps_to_the_table() {
         let (status, login) = ask("GET", "/login", &token);
         assert!(status == "401" || login.contains(scope), "{authority:?}: {login}");
     }
+}
+
+/// Every operation of the API with every credential. There is no session, turn or recording, so
+/// that what is allowed is not found.
+#[cfg(all(feature = "net", feature = "web"))]
+#[test]
+fn the_api_keeps_to_the_table() {
+    use tapdeck_proto::api::{BASE, Method, ROUTES};
+
+    if !has_own_registry("the_api_keeps_to_the_table") {
+        return;
+    }
+    let folder = private_folder();
+    let (site, made) = page(folder.path());
+    for (token, authority) in made {
+        let may = |need| authority.check(need, false, WallTime::ZERO).is_ok();
+        for route in ROUTES {
+            let path = route.path.replace("{id}", "none").replace("{number}", "1").replace("{name}", "x");
+            // A stream of events has no end; its head alone is asked for.
+            let method = match route.method {
+                Method::Get => "HEAD",
+                Method::Post => "POST",
+            };
+            let body = match route.id {
+                "typeText" | "paste" | "ask" => "{\"text\":\"x\"}",
+                "pressKeys" => "{\"keys\":[]}",
+                "answer" => "{\"choice\":\"yes\"}",
+                "resizeSession" => "{\"cols\":80,\"rows\":24}",
+                _ => "{}",
+            };
+            let path = match route.id {
+                "waitFor" => format!("{BASE}{path}?exit=true"),
+                _ => format!("{BASE}{path}"),
+            };
+            let allowed = match route.needs {
+                "nothing" => true,
+                "watch" => may(Need::Watch),
+                "drive" => may(Need::Drive),
+                "the stick, or administer" => may(Need::Command) || authority.grants(Right::Drive),
+                "open" => may(Need::Open) && may(Need::Drive),
+                other => panic!("what is {other:?}?"),
+            };
+            let expected = match (route.needs, may(Need::Watch), allowed, route.id) {
+                ("nothing", ..) => "200",
+                (_, false, ..) => "401",
+                (_, true, false, _) => "403",
+                (.., "listSessions" | "listRecordings" | "events") => "200",
+                (.., "openSession") => "422",
+                _ => "404",
+            };
+            let (status, answer) = request(&site, method, &path, &token, body);
+            assert_eq!(status, expected, "{} with {authority:?}: {answer}", route.id);
+            if method == "POST" && status != "200" {
+                let problem = answer.split("\r\n\r\n").nth(1).expect("a body");
+                let problem: serde_json::Value = serde_json::from_str(problem).expect("JSON");
+                assert_eq!(problem["status"].to_string(), status, "{problem}");
+                assert!(problem["message"].as_str().is_some_and(|why| why.contains(' ')), "{problem}");
+            }
+        }
+    }
+}
+
+/// Sends a request to the page over a connection of its own. Returns the status and the answer.
+#[cfg(all(feature = "net", feature = "web"))]
+fn request(
+    site: &tapdeck_serve::web::Site,
+    method: &str,
+    path: &str,
+    token: &str,
+    body: &str,
+) -> (String, String) {
+    use tapdeck_serve::web::serve_stream;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    let request = format!(
+        "{method} {path} HTTP/1.1\r\nHost: localhost:1\r\nAuthorization: Bearer {token}\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        body.len()
+    );
+    let site = site.clone();
+    let answer = runtime().block_on(async move {
+        let (mut client, theirs) = tokio::io::duplex(1 << 16);
+        let served = tokio::spawn(async move { serve_stream(&site, theirs).await });
+        client.write_all(request.as_bytes()).await.expect("sent");
+        let mut answer = Vec::new();
+        client.read_to_end(&mut answer).await.expect("an answer");
+        served.await.expect("no panic");
+        String::from_utf8_lossy(&answer).into_owned()
+    });
+    let status = answer.split(' ').nth(1).expect("a status").to_owned();
+    (status, answer)
 }
 
 /// A client of the ssh door, which takes any host key.

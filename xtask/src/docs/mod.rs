@@ -1,7 +1,9 @@
 //! Generates documentation: from the types of `tapdeck-proto` the tables of messages in
 //! `docs/protocols.md` and a JSON Schema for each payload in `docs/schema/`, and from the command's
-//! own definitions `docs/commands.md` and the settings in `docs/configuration.md`.
+//! own definitions `docs/commands.md` and the settings in `docs/configuration.md`. The table of the
+//! HTTP API makes its OpenAPI document, and that the clients in `clients/`.
 
+mod clients;
 mod tables;
 
 use std::collections::BTreeMap;
@@ -13,7 +15,7 @@ use anyhow::{Context, Result, bail};
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use tapdeck_proto::schema::{Message, Payload};
-use tapdeck_proto::{attach, broker, bus, page, tty};
+use tapdeck_proto::{api, attach, broker, bus, page, tty};
 
 use crate::succeed;
 
@@ -55,6 +57,11 @@ pub(crate) fn generate(root: &Path, when_stale: Stale) -> Result<()> {
     wanted.insert("docs/robustness.md".into(), with_part(&page, "fuzzing", &crate::fuzz::table(root)?)?);
     let page = root.join("docs/protocols.md");
     wanted.insert("docs/protocols.md".into(), with_tables(&fs::read_to_string(&page)?)?);
+    let document = api::document();
+    wanted.insert(path("openapi"), format!("{}\n", serde_json::to_string_pretty(&document)?));
+    wanted.insert("clients/python/tapdeck_api.py".into(), clients::python(&document)?);
+    wanted.insert("clients/typescript/tapdeck.js".into(), clients::script(&document)?);
+    wanted.insert("clients/typescript/tapdeck.d.ts".into(), clients::script_types(&document)?);
     let mut stale: Vec<PathBuf> = Vec::new();
     for (path, text) in &wanted {
         if fs::read_to_string(root.join(path)).ok().as_ref() != Some(text) {

@@ -5,6 +5,8 @@ use clap::Subcommand;
 use crate::ending::{Ending, Report};
 use crate::failure::Result;
 
+#[cfg(feature = "web")]
+mod agentapi;
 mod answer;
 mod ask;
 mod attach;
@@ -112,6 +114,9 @@ pub(crate) enum Command {
     #[cfg(feature = "web")]
     Web(web::WebArgs),
     #[cfg(feature = "web")]
+    #[command(name = "agentapi")]
+    AgentApi(Box<agentapi::AgentApiArgs>),
+    #[cfg(feature = "web")]
     PagePlayer(page_player::PagePlayerArgs),
     Convert(convert::ConvertArgs),
     Verify(verify::VerifyArgs),
@@ -182,6 +187,8 @@ fn dispatch(command: &Command) -> Result {
         Command::Dash(args) => dash::run(args),
         #[cfg(feature = "web")]
         Command::Web(args) => web::run(args),
+        #[cfg(feature = "web")]
+        Command::AgentApi(args) => agentapi::run(args),
         #[cfg(feature = "web")]
         Command::PagePlayer(args) => page_player::run(args),
         Command::Convert(args) => convert::run(args),

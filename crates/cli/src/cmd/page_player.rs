@@ -9,11 +9,12 @@ use std::process::Command;
 use clap::Args;
 use tapdeck_host::Source;
 use tapdeck_host::sandbox::{Sandbox, limit_memory};
-use tapdeck_serve::web::play_recording;
+use tapdeck_serve::web::{RecordingTask, describe_recording, play_recording, recording_text};
 
 use crate::ending::Ending;
 use crate::failure::{Failure, Result};
 use crate::keys::IdentityArgs;
+use crate::sandboxed;
 
 /// The memory that a recording may take: an index with keyframes and the scrollback are a fraction
 /// of it.
@@ -25,6 +26,12 @@ const MEMORY: u64 = 1 << 30;
 pub(crate) struct PagePlayerArgs {
     /// The recording
     file: PathBuf,
+    /// Write a description of it instead
+    #[arg(long)]
+    describe: bool,
+    /// Write its lines instead
+    #[arg(long, conflicts_with = "describe")]
+    text: bool,
     #[command(flatten)]
     identity: IdentityArgs,
 }
@@ -35,11 +42,25 @@ pub(crate) fn run(args: &PagePlayerArgs) -> Result {
     args.identity.load([args.file.as_path()])?;
     limit_memory(MEMORY).map_err(failed)?;
     Sandbox { readable: Source::files(&args.file) }.enter().map_err(failed)?;
-    play_recording(&args.file, page).map_err(failed)?;
+    let done = match (args.describe, args.text) {
+        (true, _) => describe_recording(&args.file, page),
+        (_, true) => recording_text(&args.file, page),
+        _ => play_recording(&args.file, page),
+    };
+    done.map_err(failed)?;
     Ok(Ending::Done)
 }
 
 /// Makes the command that plays a recording for the page.
-pub(crate) fn command(identity: &IdentityArgs) -> impl Fn(&Path) -> Command + Send + Sync + 'static {
-    crate::sandboxed::command("page-player", identity)
+pub(crate) fn command(
+    identity: &IdentityArgs,
+) -> impl Fn(&Path, RecordingTask) -> Command + Send + Sync + 'static {
+    let play = sandboxed::command(&["page-player"], identity);
+    let describe = sandboxed::command(&["page-player", "--describe"], identity);
+    let text = sandboxed::command(&["page-player", "--text"], identity);
+    move |recording, task| match task {
+        RecordingTask::Play => play(recording),
+        RecordingTask::Describe => describe(recording),
+        RecordingTask::Text => text(recording),
+    }
 }

@@ -38,5 +38,5 @@ pub(crate) fn run(args: &RecordingTextArgs) -> Result {
 
 /// Makes the command that reads a recording.
 pub(crate) fn command(identity: &IdentityArgs) -> impl Fn(&Path) -> Command + Send + Sync + 'static {
-    crate::sandboxed::command("recording-text", identity)
+    crate::sandboxed::command(&["recording-text"], identity)
 }

@@ -133,7 +133,7 @@ fn start_quietly(command: Vec<String>) -> Result<String, StartError> {
 }
 
 /// Waits for a signal to end.
-async fn stopped() {
+pub(super) async fn stopped() {
     use tokio::signal::unix::{SignalKind, signal};
     let signals =
         (signal(SignalKind::interrupt()), signal(SignalKind::terminate()), signal(SignalKind::hangup()));

@@ -3,10 +3,14 @@
 #![allow(unreachable_pub, missing_docs, reason = "tests explain themselves by their names")]
 #![allow(clippy::disallowed_methods, reason = "tests start programs and take the time")]
 
+#[cfg(feature = "web")]
+mod agentapi;
 mod agents;
 #[cfg(feature = "mcp")]
 mod agents_mcp;
 mod answer;
+#[cfg(feature = "web")]
+mod api;
 mod attach;
 mod bombs;
 mod broker;

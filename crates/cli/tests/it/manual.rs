@@ -56,6 +56,7 @@ pages! {
     tests: "docs/tests.md",
     remote: "docs/remote.md",
     browser: "docs/browser.md",
+    api: "docs/api.md",
     recordings: "docs/recordings.md",
     recipes: "docs/recipes.md",
     troubleshooting: "docs/troubleshooting.md",

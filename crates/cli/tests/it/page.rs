@@ -454,7 +454,8 @@ fn a_session_is_started_from_the_page_by_those_who_may() {
             format!("Authorization: Bearer {token}"),
             "Content-Type: application/json".into(),
         ];
-        http(port, "POST", "/sessions", &headers.each_ref().map(String::as_str), body).expect("an answer")
+        http(port, "POST", "/api/v1/sessions", &headers.each_ref().map(String::as_str), body)
+            .expect("an answer")
     };
     for (token, body, status) in [
         (&weak[..], r#"{"command": "true"}"#, 403),

@@ -441,8 +441,12 @@ fn what_is_open_on_the_page_ends_with_its_token() {
     let added = home.run(["serve", "token", "add", "--name", "guest", "--scope", "observe"]);
     let guest = text(&added.stdout).trim().to_owned();
     let at = port_of(&server.addresses[1]);
-    let sockets: Vec<TcpStream> = ["/ws/list", &format!("/ws/session/{id}"), &format!("/ws/alis/{id}"), "/ws/play/one.ahr"]
+    let of_session =
+        ["/ws/session/ID", "/ws/alis/ID", "/api/v1/sessions/ID/events"].map(|p| p.replace("ID", &id));
+    let others = ["/ws/list", "/ws/play/one.ahr", "/api/v1/events"].map(str::to_owned);
+    let sockets: Vec<TcpStream> = of_session
         .iter()
+        .chain(&others)
         .map(|path| {
             let mut stream = TcpStream::connect(at).expect("it listens");
             stream.set_read_timeout(Some(Duration::from_secs(5))).expect("set");
@@ -457,7 +461,8 @@ fn what_is_open_on_the_page_ends_with_its_token() {
                 stream.read_exact(&mut byte).expect("an answer");
                 head.push(byte[0]);
             }
-            assert!(text(&head).contains(" 101 "), "{path}: {}", text(&head));
+            let begun = if path.starts_with("/ws/") { " 101 " } else { " 200 " };
+            assert!(text(&head).contains(begun), "{path}: {}", text(&head));
             stream
         })
         .collect();

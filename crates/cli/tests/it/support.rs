@@ -58,7 +58,7 @@ impl Home {
         command
     }
 
-    pub fn command(&self, program: &str) -> Command {
+    pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);
         let home = self.0.path();
         command.current_dir(home).env("HOME", home).env("TERM", "xterm-256color");

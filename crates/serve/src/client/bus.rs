@@ -140,6 +140,12 @@ impl Bus {
             .map_err(|e| ClientError::Nonsense(format!("{}: {e}", frame.verb)))
     }
 
+    /// Sends a request and waits until it is answered, whatever the answer says. A refusal is an
+    /// error.
+    pub fn confirm<A: Ask>(&mut self, asked: &A, within: Duration) -> Result<(), ClientError> {
+        self.exchange(asked, within).map(drop)
+    }
+
     /// Sends a request, and does not wait for its reply: if it is refused, [`Bus::next`] returns
     /// the `DENIED`. A text with a line end would be two frames, and is refused. Fails if the
     /// session takes nothing for [`ANSWER`].

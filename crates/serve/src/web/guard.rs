@@ -14,13 +14,14 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use tapdeck_core::{Authority, Need, Right};
+use tapdeck_proto::api::MAX_BODY;
 use tapdeck_proto::bus::{Hex, PaintTheme};
 use tapdeck_proto::page::{Body, LoggedIn, Login, NamedTheme, PageScope};
 use tapdeck_term::{Rgb, Theme};
 use tokio::time::timeout;
 
-use super::Site;
 use super::serving::REQUEST;
+use super::{Site, api};
 use crate::admission::Seat;
 use crate::live::same;
 
@@ -44,7 +45,14 @@ pub(super) struct Pass {
     pub(super) token: String,
     pub(super) authority: Authority,
     /// The seat of its connection, which it keeps.
-    _seat: Seat,
+    _seat: Option<Seat>,
+}
+
+impl Pass {
+    /// Returns the pass for work that goes on without its connection.
+    pub(super) fn without_seat(self) -> Self {
+        Self { _seat: None, ..self }
+    }
 }
 
 /// A request's pass, which [`check`] has put there.
@@ -106,7 +114,7 @@ impl Site {
             return Ok(None);
         }
         seat.admit().map_err(|full| refuse(StatusCode::SERVICE_UNAVAILABLE, &full.to_string()))?;
-        Ok(Some(Pass { token, authority, _seat: seat.clone() }))
+        Ok(Some(Pass { token, authority, _seat: Some(seat.clone()) }))
     }
 
     fn may_watch(&self, authority: Authority) -> bool {
@@ -201,8 +209,14 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
 
 /// Refuses a request with a reason.
 pub(super) fn refuse(status: StatusCode, why: &str) -> Response {
-    (status, format!("{why}\n")).into_response()
+    let mut response = (status, format!("{why}\n")).into_response();
+    response.extensions_mut().insert(Why(why.to_owned()));
+    response
 }
+
+/// The reason of a refusal, for clients of the API, which get it as JSON.
+#[derive(Clone)]
+struct Why(String);
 
 fn no_credential() -> Response {
     refuse(
@@ -228,6 +242,15 @@ pub(super) async fn check(
             Err(refusal) => refusal,
         },
     };
+    if api::is_below(&path) {
+        let why = match response.status() {
+            StatusCode::METHOD_NOT_ALLOWED => Some(Why("the operation does not take this method".into())),
+            _ => response.extensions_mut().remove(),
+        };
+        if let Some(Why(why)) = why {
+            response = api::Refusal::new(response.status(), why).into_response();
+        }
+    }
     let status = response.status();
     // Neither the path nor the method has a token in it; tokens come in a header or a body.
     match status {
@@ -293,6 +316,7 @@ fn longest_body(request: &Request) -> usize {
     match request.uri().path() {
         #[cfg(feature = "mcp")]
         super::mcp::PATH => crate::mcp::MESSAGE,
+        path if api::is_below(path) => MAX_BODY,
         _ => BODY,
     }
 }

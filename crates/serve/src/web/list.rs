@@ -19,7 +19,7 @@ use crate::client::{Described, Said, alive, describe_all};
 use crate::recordings;
 
 /// How often the list is made, however many clients ask.
-const LOOK: Duration = Duration::from_millis(1000);
+pub(super) const LOOK: Duration = Duration::from_millis(1000);
 
 /// What was found last, and when.
 #[derive(Default)]
@@ -60,7 +60,7 @@ async fn follow(site: &Site, socket: &mut WebSocket) {
 
 impl Site {
     /// The list as a message, at most one look old.
-    async fn list(&self) -> Arc<str> {
+    pub(super) async fn list(&self) -> Arc<str> {
         let mut listed = self.0.listed.lock().await;
         let now = self.0.clock.now().mono;
         match &listed.0 {
@@ -87,7 +87,7 @@ fn look(root: Option<&Path>) -> String {
 }
 
 /// Returns what is worth showing, without what changes all the time.
-fn brief(session: Described) -> ListedSession {
+pub(super) fn brief(session: Described) -> ListedSession {
     let About { id, name, command, cwd, detached } = session.about;
     let listed = ListedSession {
         id,

@@ -7,6 +7,7 @@
 //! credential gets the page's files, which hold no data, and nothing else.
 
 mod alis;
+mod api;
 mod deck;
 mod files;
 mod guard;
@@ -15,6 +16,7 @@ mod list;
 mod mcp;
 mod open;
 mod play;
+mod reading;
 mod relay;
 mod serving;
 #[cfg(feature = "net")]
@@ -24,7 +26,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use axum::routing::{get, post};
+use axum::routing::get;
 use axum::{Extension, Router};
 use tapdeck_core::Authority;
 use tapdeck_host::Clock;
@@ -32,6 +34,8 @@ use tapdeck_term::Theme;
 use tokio::sync::watch;
 
 pub use deck::play as play_recording;
+pub use play::RecordingTask;
+pub use reading::{describe_recording, recording_text};
 #[cfg(feature = "net")]
 pub(crate) use serving::serve_seated;
 pub use serving::{serve, serve_stream};
@@ -144,11 +148,15 @@ impl SiteOptions {
         self
     }
 
-    /// Plays each recording in a process that this makes, and that calls [`play_recording`] with
-    /// its standard input. Recordings may come from strangers, and the process can shut itself in.
-    /// Without it, a thread of this process plays them.
+    /// Reads each recording in a process that this makes, and that calls [`play_recording`],
+    /// [`describe_recording`] or [`recording_text`] with its standard input. Recordings may come
+    /// from strangers, and the process can shut itself in. Without it, a thread of this process
+    /// reads them.
     #[must_use]
-    pub fn player(mut self, player: impl Fn(&Path) -> Command + Send + Sync + 'static) -> Self {
+    pub fn player(
+        mut self,
+        player: impl Fn(&Path, RecordingTask) -> Command + Send + Sync + 'static,
+    ) -> Self {
         self.player = Some(Box::new(player));
         self
     }
@@ -249,9 +257,10 @@ struct Inner {
     clock: Clock,
     listed: tokio::sync::Mutex<list::Listed>,
     /// Recordings that can be played at once.
-    decks: tokio::sync::Semaphore,
+    decks: Arc<tokio::sync::Semaphore>,
     #[cfg(feature = "mcp")]
     mcp: Option<crate::mcp::http::Endpoint>,
+    api: api::State,
 }
 
 const DECKS: usize = 64;
@@ -273,7 +282,8 @@ impl Site {
             logins: Mutex::default(),
             clock: Clock::start(),
             listed: tokio::sync::Mutex::default(),
-            decks: tokio::sync::Semaphore::new(DECKS),
+            decks: Arc::new(tokio::sync::Semaphore::new(DECKS)),
+            api: api::State::default(),
         }))
     }
 
@@ -284,12 +294,11 @@ impl Site {
         let router = router.route("/ws/tty", get(tty::upgrade));
         #[cfg(feature = "mcp")]
         let router = router.route(mcp::PATH, axum::routing::any(mcp::serve));
-        router
+        api::add_routes(router)
             .route("/", get(files::index))
             .route("/page/style.css", get(files::style))
             .route("/page/{name}", get(files::file))
             .route("/login", get(guard::logged_in).post(guard::log_in).delete(guard::log_out))
-            .route("/sessions", post(open::open))
             .route("/ws/list", get(list::upgrade))
             .route("/ws/session/{id}", get(relay::upgrade))
             .route("/ws/alis", get(alis::upgrade))

@@ -1,39 +1,29 @@
 //! Starts a session from the page, for a client that may start programs. It outlives the page, as
 //! if `tapdeck run -d` had started it.
 
-use axum::Json;
-use axum::extract::State;
 use axum::http::StatusCode;
-use axum::response::{IntoResponse, Response};
 use tapdeck_host::backend::command_line;
-use tapdeck_proto::page::{Body, OpenSession, Started};
+use tapdeck_proto::page::{OpenSession, Started};
 
-use super::guard::{Pass, refuse};
+use super::api::Refusal;
+use super::guard::Pass;
 use super::{Site, StartError};
 
 /// The longest command line, in bytes.
 const LINE: usize = 2048;
 
-/// `POST /sessions {command}`: starts the command, or the user's shell without one; answers `{id}`.
-pub(super) async fn open(
-    State(site): State<Site>,
-    pass: Pass,
-    Json(body): Json<Body<OpenSession>>,
-) -> Response {
+/// Starts a command line, or the user's shell without one.
+pub(super) async fn open(site: Site, pass: Pass, asked: OpenSession) -> Result<Started, Refusal> {
     if !site.may_open(&pass) {
-        return refuse(StatusCode::FORBIDDEN, "this link does not let you start programs");
+        return Err(Refusal::new(StatusCode::FORBIDDEN, "this credential does not let you start programs"));
     }
-    let Body::Object(OpenSession { command }) = body else {
-        return refuse(StatusCode::BAD_REQUEST, "a JSON object with a command is wanted");
-    };
-    let line = command.unwrap_or_default();
+    let line = asked.command.unwrap_or_default();
     if line.len() > LINE || line.contains(char::is_control) {
-        return refuse(StatusCode::BAD_REQUEST, "a command is one line of at most 2048 bytes");
+        return Err(Refusal::malformed("a command is one line of at most 2048 bytes"));
     }
-    match start(&site, &pass.token, command_line(&line)).await {
-        Ok(id) => (StatusCode::CREATED, Json(Started { id })).into_response(),
-        Err(why) => refuse(StatusCode::UNPROCESSABLE_ENTITY, &why.to_string()),
-    }
+    let started = start(&site, &pass.token, command_line(&line)).await;
+    let id = started.map_err(|why| Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, why.to_string()))?;
+    Ok(Started { id })
 }
 
 /// Starts a program for the bearer of a token, who may.

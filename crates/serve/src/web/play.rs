@@ -12,6 +12,7 @@ use axum::response::Response;
 use tokio::net::UnixStream;
 
 use super::guard::{Pass, REVOKED, refuse};
+use super::reading::{describe_recording, recording_text};
 use super::relay::{Asked, FarSide, Lines, bye, meet, relay};
 use super::{Site, deck};
 use crate::recordings;
@@ -23,9 +24,19 @@ const RECORDING: FarSide = FarSide {
     takes: |_| true,
 };
 
-/// Makes the process that plays a recording for a browser at its standard input, with
-/// [`deck::play`].
-pub(crate) type PlayerProcess = Box<dyn Fn(&FilePath) -> Command + Send + Sync>;
+/// Makes the process that does something with a recording for a client at its standard input.
+pub(crate) type PlayerProcess = Box<dyn Fn(&FilePath, RecordingTask) -> Command + Send + Sync>;
+
+/// What is done with a recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RecordingTask {
+    /// It is played for a browser.
+    Play,
+    /// It is described.
+    Describe,
+    /// Its lines are written.
+    Text,
+}
 
 pub(super) async fn upgrade(
     State(site): State<Site>,
@@ -44,7 +55,7 @@ async fn serve(site: Site, pass: Pass, path: PathBuf, mut socket: WebSocket) {
     let Ok(_seat) = site.0.decks.try_acquire() else {
         return bye(&mut socket, "too many recordings are open").await;
     };
-    let why = match start(site.0.options.player.as_ref(), path) {
+    let why = match start(site.0.options.player.as_ref(), path, RecordingTask::Play) {
         Ok((_process, deck)) => {
             let mut deck = Lines::new(deck, Vec::new());
             let relayed = site.while_valid(&pass, relay(&mut deck, &RECORDING, &mut socket)).await;
@@ -55,27 +66,35 @@ async fn serve(site: Site, pass: Pass, path: PathBuf, mut socket: WebSocket) {
     bye(&mut socket, &why).await;
 }
 
-/// Starts a deck: a process of its own, or a thread where there is no command for one.
-fn start(player: Option<&PlayerProcess>, path: PathBuf) -> io::Result<(Option<Process>, UnixStream)> {
+/// Starts a process of its own, or a thread where there is no command for one.
+pub(super) fn start(
+    player: Option<&PlayerProcess>,
+    path: PathBuf,
+    task: RecordingTask,
+) -> io::Result<(Option<Process>, UnixStream)> {
     let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
     ours.set_nonblocking(true)?;
     let process = match player {
         Some(player) => {
-            let mut command = player(&path);
+            let mut command = player(&path, task);
             command.stdin(Stdio::from(OwnedFd::from(theirs))).stdout(Stdio::null()).stderr(Stdio::null());
             Some(Process(command.spawn()?))
         }
         None => {
             let thread = std::thread::Builder::new().name("tapdeck-deck".into());
-            thread.spawn(move || deck::play(&path, theirs))?;
+            thread.spawn(move || match task {
+                RecordingTask::Play => deck::play(&path, theirs),
+                RecordingTask::Describe => describe_recording(&path, theirs),
+                RecordingTask::Text => recording_text(&path, theirs),
+            })?;
             None
         }
     };
     Ok((process, UnixStream::from_std(ours)?))
 }
 
-/// A process that ends with the browser that it plays for.
-struct Process(Child);
+/// A process that ends with the client that it works for.
+pub(super) struct Process(Child);
 
 impl Drop for Process {
     fn drop(&mut self) {

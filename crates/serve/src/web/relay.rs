@@ -104,11 +104,15 @@ pub(super) async fn only() -> Option<Listing> {
 }
 
 /// Connects to a session with a credential's authority.
-async fn join(listing: Listing, authority: Authority) -> Result<(Lines, SessionWelcome), ClientError> {
+pub(super) async fn join(
+    listing: Listing,
+    authority: Authority,
+    name: &'static str,
+) -> Result<(Lines, SessionWelcome), ClientError> {
     let joined = tokio::task::spawn_blocking(move || {
         let mut bus = Bus::connect(&Address::Unix(listing.socket.clone()))?;
         let role = role_on_bus(authority.role());
-        let hello = Hello { role, name: "web", token: Some(&listing.human_token) };
+        let hello = Hello { role, name, token: Some(&listing.human_token) };
         let welcome = bus.hello_to_watch(&hello, ANSWER)?;
         let Listing { id, name: session, command, .. } = listing;
         Ok::<_, ClientError>((bus.into_parts(), SessionWelcome { bus: welcome, id, session, command }))
@@ -121,7 +125,7 @@ async fn join(listing: Listing, authority: Authority) -> Result<(Lines, SessionW
 }
 
 async fn serve(site: Site, pass: Pass, listing: Listing, mut socket: WebSocket) {
-    let why = match join(listing, pass.authority).await {
+    let why = match join(listing, pass.authority, "web").await {
         Ok((mut session, welcome)) => {
             if say(&mut socket, welcome.line()).await.is_none() {
                 return;
@@ -197,12 +201,7 @@ async fn pass_on(lines: &mut Lines, far: &FarSide, text: &str) -> Result<(), Str
     if text.contains(['\n', '\r']) {
         return Err("a message is one frame".into());
     }
-    let line = format!("{text}\n");
-    match timeout(STUCK, lines.stream.write_all(line.as_bytes())).await {
-        // One that has ended reads no more; its last messages are still to be read.
-        Ok(_) => Ok(()),
-        Err(_) => Err(format!("the {} does not read", far.name)),
-    }
+    lines.put(text).await.ok_or_else(|| format!("the {} does not read", far.name))
 }
 
 /// Sends a text message; `None` when the other side is gone.
@@ -247,8 +246,15 @@ impl Lines {
         Self { stream, buf, searched: 0 }
     }
 
+    /// Sends a line; `None` when the far side does not read.
+    pub(super) async fn put(&mut self, text: &str) -> Option<()> {
+        let line = format!("{text}\n");
+        // One that has ended reads no more; its last messages are still to be read.
+        timeout(STUCK, self.stream.write_all(line.as_bytes())).await.ok().map(drop)
+    }
+
     /// The next line. Nothing is lost when this is dropped before it is done.
-    async fn next(&mut self) -> Result<Option<String>, String> {
+    pub(super) async fn next(&mut self) -> Result<Option<String>, String> {
         loop {
             if let Some(at) = self.buf[self.searched..].iter().position(|b| *b == b'\n') {
                 let rest = self.buf.split_off(self.searched + at + 1);

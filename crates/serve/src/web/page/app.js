@@ -95,8 +95,8 @@ opener.addEventListener("submit", async (e) => {
   say.textContent = "";
   start.disabled = true;
   try {
-    const answer = await fetch("/sessions", { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ command: opener.command.value.trim() }) });
-    if (!answer.ok) { say.textContent = (await answer.text()).trim(); return; }
+    const answer = await fetch("/api/v1/sessions", { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ command: opener.command.value.trim() }) });
+    if (!answer.ok) { say.textContent = (await answer.json()).message; return; }
     opener.reset();
     opener.hidden = true;
     pick("s/" + (await answer.json()).id, true);
