@@ -18,6 +18,8 @@ import { appendFileSync, writeFileSync } from "node:fs";
 const body = (req) =>
   new Promise((done) => {
     let text = "";
+    // A character may be cut in two between pieces.
+    req.setEncoding("utf8");
     req.on("data", (piece) => (text += piece));
     req.on("end", () => {
       try {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use serde_json::{Value, json};
+use unicode_normalization::UnicodeNormalization;
 
 use super::corpus::corpus;
 use super::session::{Place, Session, Surroundings};
@@ -66,6 +67,9 @@ fn as_delivered(agent: Agent, text: &str) -> String {
     let mut text: String = text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect();
     if agent == Agent::Claude {
         text = text.replace('\t', "    ").replace(['\u{2028}', '\u{2029}'], "\n");
+        // It combines accents, and removes characters that are never seen.
+        let is_seen = |c: &char| !matches!(*c, '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{ad}');
+        text = text.nfc().filter(is_seen).collect();
     }
     text.trim().to_owned()
 }
