@@ -176,7 +176,7 @@ impl Handler {
 
     #[rmcp::tool(
         description = "Read lines of a recording: the rows that the program wrote, as a terminal showed \
-                       them, and the turns of the conversation after them.",
+                       them, and between them the prompts and answers of full-screen agents.",
         annotations(read_only_hint = true, open_world_hint = false)
     )]
     async fn read_recording(
