@@ -130,7 +130,7 @@ fn start(new: &NewSession) -> Result<String, String> {
     }
     args.push("--".into());
     args.extend(new.command.iter().map(OsString::from));
-    detached_host::start_quietly(args).map_err(|failure| failure.message().to_owned())
+    detached_host::start_quietly(args, Vec::new()).map_err(|failure| failure.message().to_owned())
 }
 
 fn check_folder(folder: &Path) -> Result<(), String> {
