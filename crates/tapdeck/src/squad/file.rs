@@ -188,6 +188,9 @@ pub struct Relay {
     /// The number of answers to pass on, at most.
     #[serde(default = "five")]
     pub rounds: u32,
+    /// Whether an answer of which a part is missing is passed on.
+    #[serde(default)]
+    pub allow_truncated: bool,
 }
 
 /// Gives the answers and changes of several agents to a judge.

@@ -136,7 +136,7 @@ fn deliver(session: &str, text: &str) -> Result<(), String> {
     let listing = find(Some(session)).map_err(said)?;
     // A bot never takes the stick from a person.
     let mut bus = connect(&listing, "squad", Role::Bot).map_err(said)?;
-    let delivery = Delivery { enter: true, raw: false, clear: false, queue: false, step_limit: STEP };
+    let delivery = Delivery { enter: true, raw: false, clear: false, queue: true, step_limit: STEP };
     let outcome = delivery.paste(&mut bus, text).map_err(said)?;
     match is_delivered(&outcome) {
         true => Ok(()),

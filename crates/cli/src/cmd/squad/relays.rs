@@ -9,6 +9,8 @@ pub(super) enum Next {
     Send(String),
     /// Nothing: this relay has ended.
     Nothing,
+    /// Do not pass it on: a part of it is missing.
+    Refuse,
     /// End it, for this reason.
     End(String),
 }
@@ -24,10 +26,13 @@ pub(super) fn next(relay: &Relay, saved: &SavedRelay, answer: &str, is_truncated
     if saved.rounds >= relay.rounds {
         return Next::End(format!("{} rounds are over", relay.rounds));
     }
+    if is_truncated && !relay.allow_truncated {
+        return Next::Refuse;
+    }
     let mut text = relay.before.trim_end().to_owned();
     if is_truncated {
         text.push_str(if text.is_empty() { "" } else { "\n" });
-        text.push_str("[the beginning of this answer is missing]");
+        text.push_str("[a part of this answer is missing]");
     }
     text.push_str(if text.is_empty() { "" } else { "\n" });
     text.push_str(answer.trim_end());
@@ -52,7 +57,11 @@ mod tests {
         let relay = &squad.relays[0];
         let mut saved = SavedRelay::default();
         assert_eq!(next(relay, &saved, "one\n", false), Next::Send("look:\none".into()));
-        let cut = "look:\n[the beginning of this answer is missing]\none";
+        assert_eq!(next(relay, &saved, "one", true), Next::Refuse);
+        let text = text.replace("rounds=2", "rounds=2\nallow_truncated=true");
+        let squad = Squad::parse(&text).expect("a squad");
+        let relay = &squad.relays[0];
+        let cut = "look:\n[a part of this answer is missing]\none";
         assert_eq!(next(relay, &saved, "one", true), Next::Send(cut.into()));
         assert_eq!(next(relay, &saved, " \n", false), Next::Nothing);
         assert_eq!(next(relay, &saved, "all OK", false), Next::End("a said OK".into()));

@@ -341,9 +341,6 @@ impl Supervisor {
             saved.answer = Some(answer[..cut.unwrap_or(0)].to_owned());
             self.log.add(name, "has answered its first prompt");
         }
-        if is_truncated {
-            self.log.add(name, "the beginning of its answer is missing");
-        }
         self.relay(name, &answer, is_truncated);
         self.vote(name, &answer);
     }
@@ -356,6 +353,12 @@ impl Supervisor {
             }
             match relays::next(relay, &self.state.relays[i], answer, is_truncated) {
                 Next::Nothing => {}
+                Next::Refuse => {
+                    let to = relay.to.get_ref();
+                    let why = format!("its answer does not go to {to}: a part of it is missing");
+                    self.log.add(name, &why);
+                    self.state.agents.entry(name.to_owned()).or_default().error = Some(why);
+                }
                 Next::Send(text) => {
                     self.state.relays[i].rounds += 1;
                     let (to, round) = (relay.to.get_ref(), self.state.relays[i].rounds);
@@ -442,7 +445,7 @@ impl Supervisor {
     }
 }
 
-/// An answer of a session, and whether its beginning is missing.
+/// An answer of a session, and whether a part of it is missing.
 fn fetch(session: &str, number: u64) -> Result<(String, bool), Failure> {
     let listing = find(Some(session))?;
     let asked = WhichTurn { number: Some(number), raw: false };
