@@ -22,7 +22,7 @@ pub(crate) const GROUPS: [Group; 7] = [
         title: "Agents",
         names: &[
             "ask", "answer", "approve", "deny", "paste", "turns", "explain", "relay", "squad", "broker",
-            "capture", "deliver", "hotkeys", "probe", "mcp", "agentapi",
+            "capture", "deliver", "hotkeys", "probe", "agents", "mcp", "agentapi",
         ],
     },
     Group { title: "Tests", names: &["test", "cassette", "render"] },

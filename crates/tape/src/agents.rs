@@ -278,6 +278,11 @@ impl AgentFile {
     }
 }
 
+/// The text of a rule file of the product's own.
+pub fn builtin(name: &str) -> Option<&'static str> {
+    BUILTIN.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
+}
+
 /// All rule files that are known.
 #[derive(Debug, Clone, Default)]
 pub struct Agents(Vec<AgentFile>);
@@ -298,6 +303,11 @@ impl Agents {
             }
         }
         Ok(Self(files))
+    }
+
+    /// The commands that the rules of this name are for.
+    pub fn commands(&self, name: &str) -> &[String] {
+        self.0.iter().find(|f| f.name == name).map_or(&[], |f| &f.commands)
     }
 
     /// Their names.

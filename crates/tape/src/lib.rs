@@ -52,6 +52,7 @@ pub mod index;
 mod instruction;
 pub mod journal;
 mod json;
+pub mod learn;
 mod lines;
 pub mod meta;
 pub mod nanos;

@@ -7,6 +7,7 @@ use crate::failure::Result;
 
 #[cfg(feature = "web")]
 mod agentapi;
+mod agents;
 mod answer;
 mod ask;
 mod attach;
@@ -90,6 +91,7 @@ pub(crate) enum Command {
     Deliver(deliver::DeliverArgs),
     Relay(relay::RelayArgs),
     Squad(squad::SquadArgs),
+    Agents(agents::AgentsArgs),
     #[cfg(feature = "hotkeys")]
     Hotkeys(hotkeys::HotkeysArgs),
     Tail(tail::TailArgs),
@@ -164,6 +166,7 @@ fn dispatch(command: &Command) -> Result {
         Command::Deliver(args) => deliver::run(args),
         Command::Relay(args) => relay::run(args),
         Command::Squad(args) => squad::run(args),
+        Command::Agents(args) => agents::run(args),
         #[cfg(feature = "hotkeys")]
         Command::Hotkeys(args) => hotkeys::run(args),
         Command::Tail(args) => tail::run(args),
