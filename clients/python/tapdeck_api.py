@@ -139,9 +139,9 @@ class Tapdeck:
         """Ends a session's program, or sends it a signal."""
         return self._call("POST", f"/sessions/{_quote(id)}/kill", body={"signal": signal})
 
-    def paste(self, id: str, *, text: str, enter: Union[bool, None] = None, raw: Union[bool, None] = None, wait_ms: Union[int, None] = None) -> Pasted:
+    def paste(self, id: str, *, text: str, clear: Union[bool, None] = None, enter: Union[bool, None] = None, queue: Union[bool, None] = None, raw: Union[bool, None] = None, wait_ms: Union[int, None] = None) -> Pasted:
         """Sends a prompt and confirms that it was delivered."""
-        return self._call("POST", f"/sessions/{_quote(id)}/paste", body={"enter": enter, "raw": raw, "text": text, "wait_ms": wait_ms})
+        return self._call("POST", f"/sessions/{_quote(id)}/paste", body={"clear": clear, "enter": enter, "queue": queue, "raw": raw, "text": text, "wait_ms": wait_ms})
 
     def release_stick(self, id: str) -> Subscribed:
         """Gives the stick up."""
@@ -270,6 +270,17 @@ if TYPE_CHECKING:
     Colour = Union[int, str]
 
 
+class _Contradiction(TypedDict):
+    """Evidence that speaks against a judgement."""
+    evidence: str
+    rule: str
+    state: AgentState
+
+
+class Contradiction(_Contradiction, total=False):
+    """Evidence that speaks against a judgement."""
+
+
 class _Cursor(TypedDict):
     """A cursor."""
     blink: bool
@@ -316,6 +327,7 @@ class _Explained(TypedDict):
 
 class Explained(_Explained, total=False):
     """`EXPLAIN`: the program's state, and the evidence for it."""
+    against: List[Contradiction]
     prompt: Union[str, None]
     question: Union[Question, None]
     recording: Union[str, None]
@@ -376,6 +388,7 @@ class _Judged(TypedDict):
 
 class Judged(_Judged, total=False):
     """What the program is doing, and the evidence for it."""
+    against: List[Contradiction]
 
 
 class _JudgedRow(TypedDict):
@@ -495,7 +508,9 @@ class _Paste(TypedDict):
 
 class Paste(_Paste, total=False):
     """`PASTE`: delivers a prompt, and confirms that it arrived."""
+    clear: bool
     enter: bool
+    queue: bool
     raw: bool
     wait_ms: Union[int, None]
 

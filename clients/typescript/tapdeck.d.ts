@@ -125,6 +125,13 @@ export interface Client {
 /** A color as a program names it. */
 export type Colour = number | string;
 
+/** Evidence that speaks against a judgement. */
+export interface Contradiction {
+  evidence: string;
+  rule: string;
+  state: AgentState;
+}
+
 /** A cursor. */
 export interface Cursor {
   blink: boolean;
@@ -147,6 +154,7 @@ export interface Exit {
 
 /** `EXPLAIN`: the program's state, and the evidence for it. */
 export interface Explained {
+  against?: Contradiction[];
   agent: string;
   evidence: string;
   prompt?: string | null;
@@ -204,6 +212,7 @@ export interface Info {
 
 /** What the program is doing, and the evidence for it. */
 export interface Judged {
+  against?: Contradiction[];
   evidence: string;
   rows: JudgedRow[];
   rule: string;
@@ -289,7 +298,9 @@ export type Outcome = "submitted" | "pasted" | "stalled" | "blocked";
 
 /** `PASTE`: delivers a prompt, and confirms that it arrived. */
 export interface Paste {
+  clear?: boolean;
   enter?: boolean;
+  queue?: boolean;
   raw?: boolean;
   text: string;
   wait_ms?: number | null;
