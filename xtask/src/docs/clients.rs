@@ -201,7 +201,7 @@ pub(super) fn python(document: &Value) -> Result<String> {
             writeln!(out, "\n\nclass {class}({parent}):")?;
             writeln!(out, "    \"\"\"{}\"\"\"", about(schema).replace('\n', " "))?;
             for (field, schema, _) in fields.iter().filter(|(.., required)| *required == wanted) {
-                // A word of the language cannot be a name in a class; the field is there all the same.
+                // A keyword cannot name a member of a class; the field is there all the same.
                 let hidden = if is_python_word(field) { "# " } else { "" };
                 writeln!(out, "    {hidden}{field}: {}", type_of(schema, &PYTHON))?;
             }

@@ -114,7 +114,7 @@ async fn check(State(server): State<Arc<Server>>, request: Request, next: Next) 
         return Problem::new(StatusCode::BAD_REQUEST, why).into_response();
     }
     let Ok(origin) = server.access.origin(headers) else {
-        let why = "this web page's origin is not allowed; allow it with --allowed-origins";
+        let why = "this web page's origin is not among the allowed ones";
         return Problem::new(StatusCode::FORBIDDEN, why).into_response();
     };
     let preflight =
