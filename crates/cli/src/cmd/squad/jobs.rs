@@ -34,6 +34,8 @@ pub(super) struct Job {
     pub(super) to: String,
     pub(super) task: Task,
     pub(super) text: String,
+    /// The session that it was sent to last.
+    pub(super) session: String,
     /// How often it was tried.
     attempts: u32,
     /// Not before this time.
@@ -63,7 +65,8 @@ impl Jobs {
     }
 
     pub(super) fn add(&mut self, to: &str, task: Task, text: String) {
-        self.waiting.push_back(Job { to: to.to_owned(), task, text, attempts: 0, due: Time::ZERO });
+        let to = to.to_owned();
+        self.waiting.push_back(Job { to, task, text, session: String::new(), attempts: 0, due: Time::ZERO });
     }
 
     /// Whether a prompt of this kind waits or is on its way to an agent.
@@ -98,6 +101,7 @@ impl Jobs {
                 continue;
             };
             job.attempts += 1;
+            job.session.clone_from(&id);
             self.busy.push((job.to.clone(), job.task));
             let tell = self.tell.clone();
             let kept = job.clone();

@@ -17,6 +17,7 @@ use super::logs::Log;
 use super::member::{self, Member, backoff, session_name};
 use super::relays::{self, Next};
 use super::vote;
+use crate::cmd::kill;
 use crate::ending::{Ending, Kind};
 use crate::failure::{Failure, Result};
 use crate::sessions::{ask, connect, find, split_turn_id};
@@ -46,6 +47,10 @@ impl Supervisor {
         state.name.clone_from(&squad.name);
         state.file.clone_from(&squad.path);
         state.relays.resize(squad.relays.len(), Default::default());
+        // What the last run left must not count for agents that wait for others.
+        for saved in state.agents.values_mut() {
+            (saved.ended, saved.succeeded, saved.error, saved.restarts) = (None, false, None, 0);
+        }
         let members = squad.agents.keys().map(|name| (name.clone(), Member::new())).collect();
         let log = Log::open(&squad.name, shown)?;
         let written = State::default();
@@ -107,14 +112,18 @@ impl Supervisor {
                 continue;
             };
             match member.watch(&listing, now) {
+                Ok(status) if status.done => {
+                    // Its name is given back, and it is started anew.
+                    member.is_gone();
+                    member.start_at = Some(now);
+                    dismiss(&listing.id);
+                }
                 Ok(status) => {
                     self.log.add(&name, &format!("runs already, as session {}", listing.id));
                     let saved = self.state.agents.entry(name.clone()).or_default();
                     saved.session = Some(listing.id.clone());
                     (saved.ended, saved.error) = (None, None);
-                    if let Some(exit) = status.exit.filter(|_| status.done) {
-                        self.ended(&name, &exit);
-                    } else if status.turns > saved.turn {
+                    if status.turns > saved.turn {
                         self.answered(&name, u64::from(status.turns));
                     } else if saved.prompt == PromptState::Sent && status.agent_state == AgentState::Idle {
                         // It was sent in vain, or could not be delivered.
@@ -174,6 +183,7 @@ impl Supervisor {
                 self.log.add(name, &format!("started as session {id}{recording}"));
                 if let Some(exit) = exit {
                     self.ended(name, &exit);
+                    dismiss(&id);
                 }
             }
             Err(why) => {
@@ -287,6 +297,11 @@ impl Supervisor {
 
     fn delivered(&mut self, done: &Done) {
         let to = done.job.to.as_str();
+        let session = self.members.get(to).and_then(|member| member.session.as_ref());
+        if done.job.task == Task::First && session != Some(&done.job.session) {
+            // Its program has ended meanwhile: the next one is asked anew.
+            return;
+        }
         let what = match done.job.task {
             Task::First => "the first prompt",
             Task::Relay(_) => "a relayed answer",
@@ -443,6 +458,12 @@ impl Supervisor {
             Err(e) => self.log.add("squad", &format!("its state cannot be saved: {e}")),
         }
     }
+}
+
+/// Lets a session go whose program has ended, so that its name is free.
+fn dismiss(session: &str) {
+    // It may be gone already.
+    let _ = find(Some(session)).and_then(|listing| kill::kill(&listing, None));
 }
 
 /// An answer of a session, and whether a part of it is missing.
