@@ -35,7 +35,9 @@ impl Delivery {
 
     /// Whether this is a command, which the agent runs itself: nothing need arrive.
     fn is_command(&self) -> bool {
-        self.text.starts_with(['/', '!']) && self.text.trim_end().len() > 1
+        let leaves = !matches!(self.agent, Agent::Claude | Agent::Codex)
+            && ["exit", "quit", ":q!"].contains(&self.text.as_str());
+        leaves || self.text.starts_with(['/', '!']) && self.text.trim_end().len() > 1
     }
 
     /// `submitted` is true if exactly this prompt arrived; any other verdict if nothing did.
@@ -124,6 +126,9 @@ fn deliver(session: &Session, name: String, text: String) -> Result<Delivery> {
 
 /// Whether the next prompt arrives, if need be once the input field has been emptied by hand.
 fn probe(session: &Session, after: &mut Delivery, number: usize) -> Result<bool> {
+    if session.watch.closed(0.0) {
+        return Ok(false);
+    }
     for keys in [&[][..], &["Escape", "C-e", "C-u", "C-u"], &["C-c"]] {
         if !keys.is_empty() {
             after.spoilt = true;
