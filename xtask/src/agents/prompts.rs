@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use serde_json::{Value, json};
+use unicode_normalization::UnicodeNormalization;
 
 use super::corpus::corpus;
 use super::session::{Place, Session, Surroundings};
@@ -63,13 +64,20 @@ impl Delivery {
 
 /// A prompt with the changes that tapdeck and the agents make themselves.
 fn as_delivered(agent: Agent, text: &str) -> String {
-    // Tapdeck removes control characters, and both agents end lines with LF.
+    // Tapdeck removes control characters, and all end lines with LF.
     let text = text.replace("\r\n", "\n").replace('\r', "\n");
     let mut text: String = text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect();
     if agent == Agent::Claude {
+        // It composes characters, and drops those that are not seen.
         text = text.replace('\t', "    ").replace(['\u{2028}', '\u{2029}'], "\n");
+        text = text.chars().filter(|c| !is_invisible(*c)).nfc().collect();
     }
     text.trim().to_owned()
+}
+
+/// Whether this is a character that formats text and is not seen itself.
+fn is_invisible(c: char) -> bool {
+    matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2064}' | '\u{feff}')
 }
 
 /// Delivers the prompts, and reports on them.
