@@ -35,7 +35,7 @@ const said = (value) => (typeof value === "string" ? value : JSON.stringify(valu
 
 // What the person said last, as they said it, without what the agent adds.
 const reminder = /\n\nTo suggest changes to a file you MUST[^]*$/;
-const added = /^(?:<system-reminder>|\[Request interrupted by user[^\]]*\]\s*$)/;
+const added = /^(?:<system-reminder>|<session_context>|\[Request interrupted by user[^\]]*\]\s*$)/;
 const last = (messages) => {
   const content = messages?.findLast?.((m) => m.role === "user")?.content ?? "";
   if (typeof content === "string") return content.replace(reminder, "");

@@ -20,7 +20,7 @@ use anyhow::{Context, Result, bail};
 
 use release::Git;
 
-const USAGE: &str = "ci | tidy | docs [--check] | pictures [--record [NAME]] | release VERSION [--dry-run | --tag] | agents [PROMPTS | states | prompts] | crowd [SESSIONS] | strangers [N] | tmux [ROUNDS] | soak [MINUTES] | bombs [NAME] | crash [--cuts N] [--seed S] | fuzz [SECONDS [TARGET...]]";
+const USAGE: &str = "ci | tidy | docs [--check] | pictures [--record [NAME]] | release VERSION [--dry-run | --tag] | agents [PROMPTS | states | prompts | goldens] | crowd [SESSIONS] | strangers [N] | tmux [ROUNDS] | soak [MINUTES] | bombs [NAME] | crash [--cuts N] [--seed S] | fuzz [SECONDS [TARGET...]]";
 
 fn main() -> Result<()> {
     hear_signals()?;
@@ -35,7 +35,9 @@ fn main() -> Result<()> {
         ["pictures", "--record"] => pictures::record(None),
         ["pictures", "--record", name] => pictures::record(Some(name)),
         ["agents"] => longer::talk_to_agents("100"),
-        ["agents", what @ ("states" | "prompts"), ref rest @ ..] => agents::run(&[&[what], rest].concat()),
+        ["agents", what @ ("states" | "prompts" | "goldens"), ref rest @ ..] => {
+            agents::run(&[&[what], rest].concat())
+        }
         ["agents", prompts] => longer::talk_to_agents(prompts),
         ["crowd"] => longer::gather_a_crowd("1000"),
         ["crowd", sessions] => longer::gather_a_crowd(sessions),

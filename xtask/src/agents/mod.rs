@@ -3,6 +3,7 @@
 
 mod bus;
 mod corpus;
+mod goldens;
 mod judge;
 mod model;
 mod prepare;
@@ -18,7 +19,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail};
 
-const USAGE: &str = "usage: cargo xtask agents states|prompts [--agent NAME] [--count N] [--only NAME] \
+const USAGE: &str = "usage: cargo xtask agents states|prompts|goldens [--agent NAME] [--count N] [--only NAME] \
     [--around NAME] [--seed N] [--silence SECONDS] [--binary PATH] [--rules FOLDER] [--json FILE] [--pictures]";
 
 /// The agents that are judged.
@@ -69,6 +70,8 @@ pub(crate) struct Options {
     /// A folder of rules to use in place of the built-in ones.
     rules: Option<PathBuf>,
     json: Option<PathBuf>,
+    /// Whether sessions are recorded.
+    record: bool,
     pictures: bool,
 }
 
@@ -84,6 +87,7 @@ impl Options {
             binary: PathBuf::new(),
             rules: None,
             json: None,
+            record: false,
             pictures: false,
         };
         let mut args = args.iter();
@@ -133,6 +137,7 @@ pub(crate) fn run_with(path: &OsStr, args: &[&str]) -> Result<()> {
     let right = match args {
         ["states", rest @ ..] => states::run(&Options::parse(rest)?, path)?,
         ["prompts", rest @ ..] => prompts::run(&Options::parse(rest)?, path)?,
+        ["goldens", rest @ ..] => goldens::run(&Options { record: true, ..Options::parse(rest)? }, path)?,
         _ => bail!("{USAGE}"),
     };
     if !right {

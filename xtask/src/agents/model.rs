@@ -11,6 +11,9 @@ use serde_json::Value;
 
 use super::{Agent, clock};
 
+/// How requests begin that an agent makes for itself.
+const OWN: [&str; 2] = ["[SUGGESTION MODE", "Managed memory has"];
+
 /// A line of the log.
 #[derive(Clone, Debug)]
 pub(super) struct Line {
@@ -69,11 +72,13 @@ impl Model {
             .collect()
     }
 
-    /// Requests of the conversation itself since then. Those for titles and the like have no tools.
+    /// Requests of the conversation itself since then. Those for titles and the like have no tools,
+    /// and others are known by their words.
     pub(super) fn asked_since(&self, since: f64) -> Vec<Line> {
+        let is_own = |l: &Line| OWN.iter().any(|own| l.last.starts_with(own));
         self.log()
             .into_iter()
-            .filter(|l| l.event == "asked" && l.tools == self.tools && l.at >= since)
+            .filter(|l| l.event == "asked" && l.tools == self.tools && l.at >= since && !is_own(l))
             .collect()
     }
 

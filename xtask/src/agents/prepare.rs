@@ -51,6 +51,8 @@ pub(super) fn prepare(agent: Agent, home: &Path, url: &str) -> Result<Program> {
                 "security": {"auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": false}},
                 "general": {"disableAutoUpdate": true, "enableAutoUpdate": false},
                 "privacy": {"usageStatisticsEnabled": false}, "ui": {"theme": "Default"},
+                // The model says the same word again and again.
+                "model": {"disableLoopDetection": true},
             });
             write(home, ".gemini/settings.json", &settings.to_string())?;
             let variables =

@@ -36,7 +36,9 @@ impl Delivery {
 
     /// Whether this is a command, which the agent runs itself: nothing need arrive.
     fn is_command(&self) -> bool {
-        self.text.starts_with(['/', '!']) && self.text.trim_end().len() > 1
+        let leaves = !matches!(self.agent, Agent::Claude | Agent::Codex)
+            && ["exit", "quit", ":q!"].contains(&self.text.as_str());
+        leaves || self.text.starts_with(['/', '!']) && self.text.trim_end().len() > 1
     }
 
     /// `submitted` is true if exactly this prompt arrived; any other verdict if nothing did.
@@ -62,16 +64,20 @@ impl Delivery {
 
 /// A prompt with the changes that tapdeck and the agents make themselves.
 fn as_delivered(agent: Agent, text: &str) -> String {
-    // Tapdeck removes control characters, and both agents end lines with LF.
+    // Tapdeck removes control characters, and all end lines with LF.
     let text = text.replace("\r\n", "\n").replace('\r', "\n");
     let mut text: String = text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect();
     if agent == Agent::Claude {
+        // It composes characters, and drops those that are not seen.
         text = text.replace('\t', "    ").replace(['\u{2028}', '\u{2029}'], "\n");
-        // It combines accents, and removes characters that are never seen.
-        let is_seen = |c: &char| !matches!(*c, '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{ad}');
-        text = text.nfc().filter(is_seen).collect();
+        text = text.chars().filter(|c| !is_invisible(*c)).nfc().collect();
     }
     text.trim().to_owned()
+}
+
+/// Whether this is a character that formats text and is not seen itself.
+fn is_invisible(c: char) -> bool {
+    matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2064}' | '\u{feff}')
 }
 
 /// Delivers the prompts, and reports on them.
@@ -128,6 +134,9 @@ fn deliver(session: &Session, name: String, text: String) -> Result<Delivery> {
 
 /// Whether the next prompt arrives, if need be once the input field has been emptied by hand.
 fn probe(session: &Session, after: &mut Delivery, number: usize) -> Result<bool> {
+    if session.watch.closed(0.0) {
+        return Ok(false);
+    }
     for keys in [&[][..], &["Escape", "C-e", "C-u", "C-u"], &["C-c"]] {
         if !keys.is_empty() {
             after.spoilt = true;

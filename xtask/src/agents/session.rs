@@ -38,6 +38,7 @@ pub(super) struct Surroundings {
 }
 
 pub(super) const COLS: u16 = 100;
+const RECORDING: &str = "session.cast";
 /// How the homes of runs begin; the id of the process follows.
 const HOMES: &str = "tapdeck-agents-";
 
@@ -80,17 +81,19 @@ impl Session {
         let setting = Setting { home: &home, path };
         let (variables, inside) = prepare(agent, &home, &format!("http://127.0.0.1:{}", model.port))?;
         let started = clock();
+        let (start, file): (&[&str], _) =
+            if options.record { (&["rec", "-I"], Some(home.join(RECORDING))) } else { (&["run"], None) };
         let mut command = if around.place == Place::Tmux {
             let mut command = setting.command("tmux");
             command.args(["-L", "judge", "-f", "/dev/null", "new-session", "-d", "-x"]);
             // One row is tmux's own.
             command.args([COLS.to_string(), "-y".to_owned(), (around.rows + 1).to_string()]);
-            command.arg(binary).args(["run", "--name", "agent", "--"]);
+            command.arg(binary).args(start).args(["--name", "agent"]).args(file).arg("--");
             command
         } else {
             let mut command = setting.command(binary);
             let size = format!("{COLS}x{}", around.rows);
-            command.args(["run", "-d", "--name", "agent", "--size", &size, "--"]);
+            command.args(start).args(["-d", "--name", "agent", "--size", &size]).args(file).arg("--");
             command
         };
         match around.place {
@@ -101,6 +104,11 @@ impl Session {
         crate::succeed(command.envs(variables).args(&inside).stdout(Stdio::null()))?;
         let watch = watch(&home, Size { cols: COLS, rows: around.rows })?;
         Ok(Self { agent, model, watch, around, started, binary: binary.clone(), path: path.into(), home })
+    }
+
+    /// Where the session is recorded, if it is.
+    pub(super) fn recording(&self) -> PathBuf {
+        self.home.join(RECORDING)
     }
 
     fn setting(&self) -> Setting<'_> {
@@ -242,8 +250,9 @@ fn watch(home: &Path, size: Size) -> Result<Watch> {
     let deadline = clock() + 30_000.0;
     loop {
         let entries = fs::read_dir(&folder).into_iter().flatten().flatten().map(|e| e.path());
-        let mut sockets = entries.filter(|p| p.extension().is_some_and(|e| e == "sock"));
-        if let Some(watch) = sockets.find_map(|s| Watch::start(&s, size).ok()) {
+        // A recorder has a socket of its own, without such a file beside it.
+        let mut sockets = entries.filter(|p| p.extension().is_some_and(|e| e == "json"));
+        if let Some(watch) = sockets.find_map(|s| Watch::start(&s.with_extension("sock"), size).ok()) {
             return Ok(watch);
         }
         ensure!(clock() < deadline, "no session in {} after 30 s", folder.display());

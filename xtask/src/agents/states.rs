@@ -132,6 +132,11 @@ impl Outcome {
         !self.wrong.is_empty() || !self.notes.is_empty()
     }
 
+    /// Whether a prompt was not taken.
+    fn undelivered(&self) -> bool {
+        self.notes.iter().any(|note| note.contains("nothing arrived"))
+    }
+
     pub(super) fn to_json(&self) -> Value {
         let seen: Vec<Value> =
             self.seen.iter().map(|(at, state, rule)| json!([at.round(), state, rule])).collect();
@@ -169,13 +174,19 @@ pub(super) fn run(options: &Options, path: &std::ffi::OsStr) -> Result<bool> {
             left -= some.len();
             let session = Session::start(*agent, around, options, path)?;
             let _load = around.loaded.then(Load::start);
+            let mut undelivered = 0;
             for (name, act) in some {
                 let outcome = Script::new(&session, name).play(*act, options);
                 report::situation(&outcome, options)?;
+                undelivered = if outcome.undelivered() { undelivered + 1 } else { 0 };
                 if outcome.failed() && options.pictures {
                     println!("{}", session.picture());
                 }
                 outcomes.push(outcome);
+                if undelivered == 3 {
+                    println!("    no prompt is taken any more: the rest is left out");
+                    break;
+                }
             }
         }
     }
@@ -353,8 +364,12 @@ impl<'a> Script<'a> {
             Agent::Codex => ("Would you like to run", &["Escape"]),
             Agent::Gemini | Agent::Qwen => ("Apply this change?", &["Escape"]),
             Agent::Opencode => ("Permission required", &["Escape"]),
-            Agent::Aider => ("(Y)es/(N)o", &["n", "Enter"]),
+            Agent::Aider => ("", &["n", "Enter"]),
         };
+        // Aider's questions stay in sight, and it asks for the next prompt below them.
+        let note = text.rsplit(' ').next().unwrap_or_default();
+        let own = format!("{note}.txt Create new file? (Y)es/(N)o");
+        let question = if question.is_empty() { &own } else { question };
         let shown = self.session.watch.expect(question, false);
         let asked = self.ask(text)?;
         let called = self.session.model.wait_end(asked.id, PATIENCE).context("no tool call")?;
@@ -365,7 +380,12 @@ impl<'a> Script<'a> {
         self.phases.push(busy("before the dialog", asked.from, drawn));
         self.dialog = Some(drawn);
         let blocked = self.session.watch.state("blocked", asked.from, 10.0);
-        let gone = self.session.watch.expect(question, true);
+        let (answered, gone) = match (self.session.agent, yes) {
+            (Agent::Aider, true) => (format!("Applied edit to {note}.txt"), false),
+            (Agent::Aider, false) => (format!("Skipping edits to {note}.txt"), false),
+            _ => (question.to_owned(), true),
+        };
+        let gone = self.session.watch.expect(&answered, gone);
         let went = self.press_until(drawn, if yes { &["Enter"] } else { no }, gone)?;
         blocked.context("never blocked")?;
         if !yes || self.session.agent == Agent::Aider {
