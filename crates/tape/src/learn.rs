@@ -51,8 +51,8 @@ pub fn learn(name: &str, command: &str, samples: &[Sample]) -> Option<Learned> {
     let mut missing = Vec::new();
     let frame = frame_of(last);
     let mark = busy_row(&at_rest, &at_work);
-    let titles = (first_letters(&at_work), first_letters(&at_rest));
-    let title = titles.0.is_disjoint(&titles.1).then_some(titles.0).filter(|t| !t.is_empty());
+    let title = &first_letters(&at_work) - &first_letters(&at_rest);
+    let title = Some(title).filter(|title| !title.is_empty());
     if at_work.is_empty() {
         missing.push("the program was never seen at work: submit a prompt while it is watched");
     } else if mark.is_none() && title.is_none() {

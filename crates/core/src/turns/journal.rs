@@ -218,7 +218,9 @@ impl Detector {
         self.journals.asked = Some((text.clone(), at));
         if !matches!(self.phase, Phase::Running(_)) {
             // It was submitted in a way that was not noticed, before the first prompt for instance.
-            let start = OutputPoint { byte: Offset(self.offset), at: now };
+            let wall = at.min(now.wall);
+            let submitted = Stamp { mono: now.mono - now.wall.since(wall), wall };
+            let start = OutputPoint { byte: Offset(self.offset), at: submitted };
             self.phase = Phase::Running(Box::new(Run::new(self.nowhere(term), start, text.clone())));
         }
         if let Phase::Running(run) = &mut self.phase {

@@ -163,7 +163,9 @@ impl Detector {
 
     fn turn_by_state(&mut self, term: &Term, now: Stamp) {
         let state = self.judgement.state;
-        let stood = now.mono.since(self.judgement.since.mono) >= self.rules.settle;
+        // What a journal says needs no time to settle.
+        let stood = self.judgement.evidence == Evidence::Journal
+            || now.mono.since(self.judgement.since.mono) >= self.rules.settle;
         match &self.phase {
             Phase::Start if state == AgentState::Idle && stood => {
                 self.tell(Notice::Ready(OutputPoint { byte: Offset(self.offset), at: now }));

@@ -530,6 +530,29 @@ fn a_journal_that_could_be_of_another_session_must_have_the_prompt() {
 }
 
 #[test]
+fn a_prompt_whose_submission_was_not_noticed_is_a_turn_of_its_own() {
+    let mut bench = Bench::new(&agent_with_journals(), Limits::default());
+    // Typed before the screen told of a prompt; the journal is read late.
+    bench.type_in(10, b"first\r");
+    bench.out(20, "\x1b[10H› ".as_bytes());
+    bench.report(30, 1, true, idle());
+    let asked = Report { at: WallTime::from_millis(100), ..report_of(Reported::Asked("first".into())) };
+    let over = Report { at: WallTime::from_millis(150), ..report_of(idle()) };
+    let said = |what| Report { at: WallTime::from_millis(150), ..report_of(what) };
+    for report in [asked, said(Reported::Said("one".into())), said(Reported::Ended(false)), over] {
+        bench.detector.report(&bench.term, report, at(400));
+    }
+    bench.type_in(500, b"second\r");
+    bench.report(510, 1, true, Reported::Asked("second".into()));
+    bench.report(520, 1, true, Reported::Said("two".into()));
+    bench.report(530, 1, true, Reported::Ended(false));
+    bench.report(530, 1, true, idle());
+    let turns = bench.turns(600);
+    let told: Vec<(&str, &str)> = turns.iter().map(|t| (t.input.as_str(), t.text.as_str())).collect();
+    assert_eq!(told, [("first", "one\n"), ("second", "two\n")]);
+}
+
+#[test]
 fn a_journal_that_stopped_is_believed_no_longer_than_a_silent_prompt_allows() {
     let mut bench = Bench::new(&agent_with_journals(), Limits::default());
     bench.out(0, "\x1b[10H› ".as_bytes());

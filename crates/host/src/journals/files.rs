@@ -204,8 +204,7 @@ impl Source {
         let mut bytes = std::mem::take(&mut self.rest);
         self.offset += file.take(PIECE).read_to_end(&mut bytes)? as u64;
         let mut records = Vec::new();
-        let mut lines = bytes.split_inclusive(|b| *b == b'\n').peekable();
-        while let Some(line) = lines.next() {
+        for line in bytes.split_inclusive(|b| *b == b'\n') {
             let is_whole = line.ends_with(b"\n");
             if !is_whole {
                 if line.len() > LINE || self.skips {
