@@ -18,6 +18,9 @@ const MESSAGES: usize = 2000;
 const STILL: Duration = Duration::from_secs(2);
 /// Keystrokes may change the agent's state within this long.
 const KEYS: Duration = Duration::from_secs(1);
+/// A dialog in the middle of an answer counts once it has stood for this long: what is drawn while an
+/// agent starts to work may look like one for a moment.
+const DIALOG: Duration = Duration::from_millis(500);
 /// An answer is over when the agent has been idle for this long and no turn was reported, as after
 /// a command that prints nothing.
 const NO_TURN: Duration = Duration::from_secs(2);
@@ -62,6 +65,8 @@ pub(super) struct Conversation {
     next_id: u64,
     phase: Phase,
     state: AgentState,
+    /// Since when it is in that state.
+    since: Time,
     /// Whether the agent has been at its prompt.
     ready: bool,
     rows: Vec<String>,
@@ -82,6 +87,7 @@ impl Conversation {
             next_id: 0,
             phase: Phase::Greeting,
             state: AgentState::Unknown,
+            since: now.mono,
             ready: !turns.is_empty(),
             rows: Vec::new(),
             seq: 0,
@@ -111,7 +117,8 @@ impl Conversation {
             (Phase::Sending(_), _) => false,
             // A client that answers a dialog and then asks must not be told of the dialog.
             _ if self.typed.is_some_and(|typed| now.since(typed) < KEYS) => false,
-            (_, AgentState::Blocked | AgentState::Done) => true,
+            (_, AgentState::Blocked) => self.is_blocked(now),
+            (_, AgentState::Done) => true,
             (Phase::Running(_), _) | (_, AgentState::Working) => false,
             (_, AgentState::Idle) => true,
             (_, AgentState::Unknown) => now.since(self.changed) >= STILL,
@@ -120,8 +127,9 @@ impl Conversation {
     }
 
     /// Returns whether the agent waits for an answer other than a prompt.
-    pub(super) fn is_blocked(&self) -> bool {
-        self.state == AgentState::Blocked
+    pub(super) fn is_blocked(&self, now: Time) -> bool {
+        let stands = !matches!(self.phase, Phase::Running(_)) || now.since(self.since) >= DIALOG;
+        self.state == AgentState::Blocked && stands
     }
 
     /// Returns where the answer begins that is being written, if any.
@@ -158,7 +166,7 @@ impl Conversation {
     /// Takes the agent's state.
     pub(super) fn state(&mut self, state: AgentState, now: Stamp) {
         if self.state != state {
-            self.typed = None;
+            (self.typed, self.since) = (None, now.mono);
         }
         self.state = state;
         let idle = state == AgentState::Idle;
@@ -348,10 +356,11 @@ mod tests {
         assert_eq!(said(&c).last(), Some(&(2, Agent, "answe")));
         assert_eq!(c.status(Time::from_secs(9)), AgentStatus::Running);
         c.state(AgentState::Blocked, at(8));
-        assert_eq!(c.status(Time::from_millis(8)), AgentStatus::Stable, "a dialog waits");
-        c.typed(at(8));
-        assert_eq!(c.status(Time::from_millis(9)), AgentStatus::Running, "it may have been answered");
-        assert_eq!(c.status(Time::from_millis(1100)), AgentStatus::Stable, "it was not");
+        assert_eq!(c.status(Time::from_millis(8)), AgentStatus::Running, "it may be gone at once");
+        assert_eq!(c.status(Time::from_millis(600)), AgentStatus::Stable, "a dialog waits");
+        c.typed(at(600));
+        assert_eq!(c.status(Time::from_millis(601)), AgentStatus::Running, "it may have been answered");
+        assert_eq!(c.status(Time::from_millis(1700)), AgentStatus::Stable, "it was not");
         c.turn(turn("ask", "answer\n"));
         c.state(AgentState::Idle, at(9));
         assert_eq!(said(&c)[1..], [(1, User, "ask"), (2, Agent, "answer")]);

@@ -42,7 +42,7 @@ pub(super) fn prompt(listing: &Listing, followed: &Followed, text: &str) -> Resu
     if text.trim() != text {
         return Err(Undelivered::Untrimmed);
     }
-    if followed.change(|conversation, _| conversation.is_blocked()) {
+    if followed.change(|conversation, now| conversation.is_blocked(now.mono)) {
         return answer(listing, followed, text);
     }
     followed.change(|conversation, now| {
