@@ -1,5 +1,5 @@
-//! Learns the rules of an agent from looks at its screen: what its input field begins with, and what
-//! shows that it is at work. A person corrects what comes out.
+//! Learns the rules of an agent from looks at its screen: what its input field begins with, and
+//! what shows that it is at work. A person corrects what comes out.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;

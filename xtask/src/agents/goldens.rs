@@ -1,5 +1,5 @@
-//! Records goldens of real agents: a prompt, a permission dialog that is denied, and the end. What a
-//! golden must give is written down here, and not read off the rules.
+//! Records goldens of real agents: a prompt, a permission dialog that is denied, and the end. What
+//! a golden must give is written down here, and not read off the rules.
 
 use std::fs;
 use std::path::Path;

@@ -18,8 +18,8 @@ const MESSAGES: usize = 2000;
 const STILL: Duration = Duration::from_secs(2);
 /// Keystrokes may change the agent's state within this long.
 const KEYS: Duration = Duration::from_secs(1);
-/// A dialog in the middle of an answer counts once it has stood for this long: what is drawn while an
-/// agent starts to work may look like one for a moment.
+/// A dialog in the middle of an answer counts once it has stood for this long: what is drawn while
+/// an agent starts to work may look like one for a moment.
 const DIALOG: Duration = Duration::from_millis(500);
 /// An answer is over when the agent has been idle for this long and no turn was reported, as after
 /// a command that prints nothing.
