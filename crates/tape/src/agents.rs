@@ -14,7 +14,7 @@ use tapdeck_core::turns::{
 };
 
 /// The rule files of the product's own.
-pub(crate) const BUILTIN: [(&str, &str); 8] = [
+pub(crate) const BUILTIN: [(&str, &str); 9] = [
     ("common", include_str!("../agents/common.toml")),
     ("generic", include_str!("../agents/generic.toml")),
     ("shell", include_str!("../agents/shell.toml")),
@@ -23,6 +23,7 @@ pub(crate) const BUILTIN: [(&str, &str); 8] = [
     ("aider", include_str!("../agents/aider.toml")),
     ("gemini", include_str!("../agents/gemini.toml")),
     ("opencode", include_str!("../agents/opencode.toml")),
+    ("qwen", include_str!("../agents/qwen.toml")),
 ];
 
 /// A rule file that cannot be used.
