@@ -159,6 +159,8 @@ struct JournalTable {
     lines: bool,
     id: Option<String>,
     folder: Option<String>,
+    born: Option<String>,
+    resume: Option<String>,
     time: Option<String>,
     #[serde(default)]
     record: Vec<RecordTable>,
@@ -199,6 +201,8 @@ impl JournalTable {
             lines: self.lines,
             id: self.id,
             folder: self.folder,
+            born: self.born,
+            resume: self.resume,
             time: self.time,
             records: self.record.into_iter().map(record).collect::<Result<_, ParseError>>()?,
         })

@@ -31,7 +31,12 @@ impl Record {
     /// When it was written down, if it says so: milliseconds since 1970, or a time as RFC 3339
     /// writes it.
     pub fn time(&self, journal: &Journal) -> Option<WallTime> {
-        match *values(&self.0, journal.time.as_deref()?).first()? {
+        self.time_in(journal.time.as_deref()?)
+    }
+
+    /// The time in a field.
+    pub fn time_in(&self, field: &str) -> Option<WallTime> {
+        match *values(&self.0, field).first()? {
             Value::Number(millis) => millis.as_u64().map(WallTime::from_millis),
             Value::String(text) => utc(text),
             _ => None,

@@ -40,6 +40,11 @@ pub struct Journal {
     pub id: Option<String>,
     /// The field of the first record that names the program's folder.
     pub folder: Option<String>,
+    /// The field of the first record with the time at which the conversation began. One that began
+    /// before the program belongs to another session.
+    pub born: Option<String>,
+    /// The argument with which the program goes on with an older conversation.
+    pub resume: Option<String>,
     /// The field with the time of a record.
     pub time: Option<String>,
     /// What its records mean.

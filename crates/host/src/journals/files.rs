@@ -28,6 +28,8 @@ const LINE: usize = 16 << 20;
 const BEFORE: u64 = 1 << 20;
 /// Clocks of files are coarse, so a record may seem older than it is.
 const SLACK: Duration = Duration::from_millis(20);
+/// An agent that is started from a shell is noticed a little later.
+const NOTICED: Duration = Duration::from_secs(2);
 
 /// The journals of one program.
 #[derive(Debug)]
@@ -120,7 +122,8 @@ impl Files {
             for path in found {
                 let is_new = modified(&path).is_some_and(|time| in_session(time) + SLACK >= self.since);
                 if (is_new || is_sure) && !self.open.contains_key(&(at, path.clone())) {
-                    let foreign = !is_sure && !is_of(&path, journal, program);
+                    let is_old = |time: WallTime| in_session(time) + NOTICED < self.since;
+                    let foreign = !is_sure && !is_of(&path, journal, program, is_old);
                     self.opened += 1;
                     self.open.insert((at, path), Source::new(self.opened, is_sure, foreign));
                 }
@@ -139,15 +142,21 @@ fn wall_time(time: SystemTime) -> Option<WallTime> {
     Some(WallTime::ZERO + since)
 }
 
-/// Whether a journal begins with the program's folder.
-fn is_of(path: &Path, journal: &Journal, program: &Program) -> bool {
-    let Some(field) = &journal.folder else { return true };
+/// Whether a journal begins with the program's folder, and not before the program did.
+fn is_of(path: &Path, journal: &Journal, program: &Program, is_old: impl Fn(WallTime) -> bool) -> bool {
     let mut bytes = Vec::new();
     if File::open(path).and_then(|file| file.take(PIECE).read_to_end(&mut bytes)).is_err() {
         return false;
     }
     let line = bytes.split(|b| *b == b'\n').next().unwrap_or_default();
-    let folder = Record::parse(line).and_then(|record| record.text(field));
+    let Some(record) = Record::parse(line) else { return false };
+    let resumes = journal.resume.as_ref().is_some_and(|word| program.arguments.contains(word));
+    let born = journal.born.as_deref().and_then(|field| record.time_in(field));
+    if born.is_some_and(is_old) && !resumes {
+        return false;
+    }
+    let Some(field) = &journal.folder else { return true };
+    let folder = record.text(field);
     folder.is_some_and(|folder| program.folders.iter().any(|f| f.as_os_str() == folder.as_str()))
 }
 
@@ -263,6 +272,8 @@ mod tests {
                 path: "{X:~}/logs/*.jsonl".into(),
                 lines: true,
                 folder: Some("cwd".into()),
+                born: Some("born".into()),
+                resume: Some("resume".into()),
                 records: vec![asked],
                 ..Journal::default()
             },
@@ -283,7 +294,7 @@ mod tests {
         };
         let environment = [("HOME".to_owned(), home.to_str().expect("text").to_owned())].into();
         let folders = vec![PathBuf::from("/here")];
-        let program = Program { pids: vec![7], environment, folders };
+        let program = Program { pids: vec![7], environment, folders, arguments: Vec::new() };
         // The wall clock was set an hour ahead since the session began.
         let clock = crate::clock::Clock::start();
         let hour = Duration::from_secs(3600);
@@ -304,6 +315,11 @@ mod tests {
             &format!("{{\"type\":\"user\",\"text\":\"old\",\"at\":{}}}\n{{\"type\":\"us", at(900)),
         );
         append("logs/1.jsonl", "{\"cwd\":\"/here\"}\n{\"type\":\"user\",\"text\":\"one\"}\n");
+        let old = format!(
+            "{{\"cwd\":\"/here\",\"born\":{}}}\n{{\"type\":\"user\",\"text\":\"three\"}}\n",
+            at(0) - 9_000
+        );
+        append("logs/3.jsonl", &old);
         append("logs/2.jsonl", "{\"cwd\":\"/there\"}\n{\"type\":\"user\",\"text\":\"two\"}\n");
         let working = Reported::State(AgentState::Working, String::new());
         assert_eq!(look(&mut files), [("status".into(), true, working.clone()), asked("log", false, "one")]);

@@ -62,6 +62,8 @@ struct Program {
     pids: Vec<u32>,
     environment: BTreeMap<String, String>,
     folders: Vec<PathBuf>,
+    /// The words of its command line.
+    arguments: Vec<String>,
 }
 
 impl Program {
@@ -73,7 +75,8 @@ impl Program {
         let folder = |pid: &u32| std::fs::read_link(format!("/proc/{pid}/cwd")).ok();
         let mut folders: Vec<PathBuf> = pids.iter().filter_map(folder).collect();
         folders.dedup();
-        Some(Self { pids, environment, folders })
+        let arguments = pids.iter().flat_map(|pid| processes::command(*pid)).collect();
+        Some(Self { pids, environment, folders, arguments })
     }
 }
 
