@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use crate::{docs, longer, pictures, succeed, tidy, tools};
+use crate::{agents, docs, longer, pictures, succeed, tidy, tools};
 
 /// How many prompts each coding agent gets; `cargo xtask agents` gives more.
 const PROMPTS: &str = "10";
@@ -287,7 +287,12 @@ impl Run {
         let mut command = self.command(self.root.join("target/debug/tapdeck"));
         command.args(["test", "--live", "--jobs", "2", "cassettes/agents"]);
         succeed(command.env("PATH", &path))?;
-        longer::talk(&path, PROMPTS)
+        longer::talk(&path, PROMPTS)?;
+        // `cargo xtask agents states` and `prompts` judge many more.
+        let binary = self.root.join("target/debug/tapdeck");
+        let binary = binary.to_str().context("the workspace's folder has a plain name")?;
+        agents::run_with(&path, &["states", "--count", "8", "--silence", "5", "--binary", binary])?;
+        agents::run_with(&path, &["prompts", "--count", PROMPTS, "--binary", binary])
     }
 
     /// Prints how long each step took, and what was skipped.

@@ -199,7 +199,8 @@ fn goldens_hold_however_the_output_is_cut() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     for name in agents.names() {
-        assert!(seen.iter().any(|s| s == name), "{name}.toml has no golden");
+        // The rules that others are based on are tried with those.
+        assert!(name == "common" || seen.iter().any(|s| s == name), "{name}.toml has no golden");
     }
 }
 

@@ -19,6 +19,7 @@ const AROUND: [Surroundings; 3] = [
 ];
 const PROMPT: &str = "say it slowly, in 4 words";
 const NOTE: &str = "write the note a";
+const STATES: [&str; 7] = ["idle", "working", "idle", "working", "blocked", "idle", "done"];
 /// How often a recorded golden is cut in other ways; there are many of them.
 const CUTS: u32 = 40;
 
@@ -64,7 +65,7 @@ fn play(session: &Session) -> Result<()> {
     watch.shown(asks, 20.0).context("no dialog")?;
     std::thread::sleep(Duration::from_millis(1000));
     session.press(no);
-    watch.quiet(1500.0, 10.0);
+    watch.quiet(if session.agent == Agent::Opencode { 4000.0 } else { 1500.0 }, 10.0);
     session.tapdeck(&["kill", "agent"]);
     watch.closed(10.0);
     Ok(())
@@ -88,8 +89,16 @@ fn golden(session: &Session) -> Result<Value> {
         let data = event[2].as_str().unwrap_or_default().replace(home, &other);
         made.take(at, event[1].as_str().unwrap_or_default(), &data);
     }
-    let states = ["idle", "working", "idle", "working", "blocked", "idle", "done"];
-    let turns = [json!({"input": PROMPT, "interrupted": false})];
+    let (mut states, mut turns) = (STATES.to_vec(), vec![json!({"input": PROMPT}), json!({"input": NOTE})]);
+    if session.agent == Agent::Opencode {
+        // Its input field is not known, so the end of a turn without an answer is seen late.
+        states.insert(5, "working");
+    }
+    if session.agent == Agent::Aider {
+        // What is typed to a question is a line like any other.
+        states.insert(5, "working");
+        turns.push(json!({"input": "n"}));
+    }
     Ok(json!({
         "agent": session.agent.name(), "cols": COLS, "rows": session.around.rows, "cuts": CUTS,
         "expect": {"ready": true, "states": states, "turns": turns}, "events": made.events,
@@ -98,9 +107,13 @@ fn golden(session: &Session) -> Result<Value> {
 
 /// How far the screens of a golden are apart, in milliseconds.
 const APART: u128 = 500;
+/// How long an agent rests before it is ended, and a little less, in milliseconds.
+const LONG_REST: u64 = 1400;
+/// How long a screen must stand to be kept in any case, in milliseconds.
+const REST: u128 = 150;
 
-/// A golden as it is made: of what the agent wrote, only the rows that it changed are kept, now and
-/// then. Agents redraw their screens many times a second.
+/// A golden as it is made: of what the agent wrote, only the rows that it changed are kept, now
+/// and then. Agents redraw their screens many times a second.
 struct Made {
     term: Term,
     /// Whether the screen is kept in place of the output.
@@ -108,7 +121,9 @@ struct Made {
     rows: Vec<String>,
     title: String,
     modes: (bool, bool),
+    /// When the screen was last kept, and when the agent last wrote.
     drawn: u128,
+    fed: u128,
     events: Vec<Value>,
 }
 
@@ -116,34 +131,47 @@ impl Made {
     fn new(size: Size, thins: bool) -> Self {
         let rows = vec![String::new(); usize::from(size.rows)];
         let (term, events) = (Term::new(size, Settings::default()), Vec::new());
-        Self { term, thins, rows, title: String::new(), modes: (false, false), drawn: 0, events }
+        Self { term, thins, rows, title: String::new(), modes: (false, false), drawn: 0, fed: 0, events }
     }
 
     fn take(&mut self, at: u128, kind: &str, data: &str) {
         match kind {
             "o" if self.thins => {
                 // What stood there before this output is kept, if it stood for a while.
-                if at >= self.drawn + APART {
-                    self.draw(at.saturating_sub(1));
+                if at >= self.fed + REST || at >= self.drawn + APART {
+                    self.draw();
                 }
                 self.term.feed(data.as_bytes());
+                self.fed = at;
             }
             "o" => self.events.push(json!([at, "o", data])),
+            // What a terminal answers is no input of a person.
+            "i" if is_reply(data) => {}
             "i" => {
-                self.draw(at);
+                self.draw();
                 self.events.push(json!([at, "i", data]));
             }
             "x" => {
-                self.draw(at);
+                self.draw();
+                self.drop_farewell();
                 self.events.push(json!([at, "x", ""]));
             }
             _ => {}
         }
     }
 
-    /// Adds what has changed on the screen.
-    fn draw(&mut self, at: u128) {
-        self.drawn = at;
+    /// Leaves out what the agent wrote when it was ended, which came after a long rest.
+    fn drop_farewell(&mut self) {
+        let time = |event: &Value| event[0].as_u64().unwrap_or_default();
+        let rests = |pair: &[Value]| time(&pair[1]) >= time(&pair[0]) + LONG_REST;
+        if let Some(last) = self.events.windows(2).rposition(rests) {
+            self.events.truncate(last + 1);
+        }
+    }
+
+    /// Adds what has changed on the screen, at the time of the last output.
+    fn draw(&mut self) {
+        self.drawn = self.fed;
         let mut out = String::new();
         let modes = (self.term.modes().alternate(), self.term.modes().bracketed_paste());
         for (on, was, number) in [(modes.0, self.modes.0, 1049), (modes.1, self.modes.1, 2004)] {
@@ -169,9 +197,20 @@ impl Made {
         if !out.is_empty() {
             let cursor = self.term.cursor();
             out += &format!("\x1b[{};{}H", cursor.row + 1, cursor.col + 1);
-            self.events.push(json!([at, "o", out]));
+            self.events.push(json!([self.fed, "o", out]));
         }
     }
+}
+
+/// Whether this is the answer of a terminal to a question of the program.
+fn is_reply(data: &str) -> bool {
+    let is_string = ["\x1b]", "\x1bP", "\x1b_"].iter().any(|start| data.starts_with(start));
+    // Keys end with these letters, also in kitty's protocol.
+    let is_report = data.strip_prefix("\x1b[").is_some_and(|rest| {
+        rest.starts_with(['?', '>', '=', 'I', 'O'])
+            || (rest.starts_with(|c: char| c.is_ascii_digit()) && !rest.ends_with(['u', '~']))
+    });
+    is_string || is_report
 }
 
 /// A row with what the rules look at: text, and whether it is faint, inverse or colored.
