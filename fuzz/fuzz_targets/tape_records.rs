@@ -24,6 +24,6 @@ fuzz_target!(|data: &[u8]| {
     if let Ok(mut events) = AhrEvents::new(&file[..], None, BTreeMap::new())
         && let Ok(replay) = Replay::to_end(&mut events, 100)
     {
-        let _ = export::branch_json(replay.term(), replay.moments(), std::io::sink());
+        let _ = export::branch_json(replay.term(), replay.moments(), &[], std::io::sink());
     }
 });

@@ -58,7 +58,8 @@ struct ShowArgs {
 Submit a prompt or two while Tapdeck watches, and let the program answer. Tapdeck compares the
 screen at work with the screen at rest. It writes the rules to the folder of your rules, and beside
 them NAME.golden.json: the output that it saw, with times. Check the rules, and correct them.
-Sessions started later use them. Exits with 1 if something was not seen.")]
+Sessions started later use them. If something was not seen, nothing is written: the command prints
+what it has, and exits with 1.")]
 struct NewArgs {
     /// The name of the new rules
     #[arg(value_name = "NAME")]
@@ -126,7 +127,8 @@ fn learn_rules(args: &NewArgs, as_json: bool) -> Result {
     }
     let listing = find(Some(&args.session))?;
     let command = listing.command.first().map(|c| c.rsplit('/').next().unwrap_or(c).to_owned());
-    let command = command.unwrap_or_else(|| args.name.clone());
+    // Rules for an interpreter would be rules for all of its programs.
+    let command = command.filter(|c| !is_interpreter(c)).unwrap_or_else(|| args.name.clone());
     let mut bus = connect(&listing, "agents", Role::Observer)?;
     if !as_json {
         say(format_args!(
@@ -138,20 +140,24 @@ fn learn_rules(args: &NewArgs, as_json: bool) -> Result {
     let learned = learn(&args.name, &command, &samples);
     let never = "the program was never at rest, so nothing can be learned: watch it for longer (--watch)";
     let Learned { rules, missing } = learned.ok_or_else(|| Failure::check(never))?;
+    if !missing.is_empty() {
+        print(format_args!("{rules}"));
+        return Err(Failure::check(format!("nothing was written: {}", missing.join("; "))));
+    }
     let written = write(&path, &rules, args.overwrite)?;
     let golden_path = path.with_extension("golden.json");
     write(&golden_path, &golden.to_string(), true)?;
     if as_json {
-        print_json(
-            &json!({"rules": written, "golden": golden_path, "missing": missing, "looks": samples.len()}),
-        );
+        print_json(&json!({"rules": written, "golden": golden_path, "looks": samples.len()}));
     } else {
         print(format_args!("{}\n{}\n", written.display(), golden_path.display()));
-        for what in &missing {
-            say(what);
-        }
     }
-    Ok(Ending::of_check(missing.is_empty()))
+    Ok(Ending::Done)
+}
+
+fn is_interpreter(command: &str) -> bool {
+    let known = ["sh", "bash", "zsh", "fish", "dash", "node", "bun", "deno", "env", "npx", "uvx", "tmux"];
+    known.contains(&command) || command.starts_with("python")
 }
 
 struct Watched {

@@ -123,9 +123,11 @@ impl Files {
                 let is_new = modified(&path).is_some_and(|time| in_session(time) + SLACK >= self.since);
                 if (is_new || is_sure) && !self.open.contains_key(&(at, path.clone())) {
                     let is_old = |time: WallTime| in_session(time) + NOTICED < self.since;
-                    let foreign = !is_sure && !is_of(&path, journal, program, is_old);
+                    let own = if is_sure { Some(true) } else { is_of(&path, journal, program, is_old) };
+                    // One that has only just been begun is looked at again.
+                    let Some(own) = own else { continue };
                     self.opened += 1;
-                    self.open.insert((at, path), Source::new(self.opened, is_sure, foreign));
+                    self.open.insert((at, path), Source::new(self.opened, is_sure, !own));
                 }
             }
         }
@@ -142,22 +144,26 @@ fn wall_time(time: SystemTime) -> Option<WallTime> {
     Some(WallTime::ZERO + since)
 }
 
-/// Whether a journal begins with the program's folder, and not before the program did.
-fn is_of(path: &Path, journal: &Journal, program: &Program, is_old: impl Fn(WallTime) -> bool) -> bool {
+/// Whether a journal begins with the program's folder, and not before the program did; `None` while
+/// its first record is not whole.
+fn is_of(
+    path: &Path,
+    journal: &Journal,
+    program: &Program,
+    is_old: impl Fn(WallTime) -> bool,
+) -> Option<bool> {
     let mut bytes = Vec::new();
-    if File::open(path).and_then(|file| file.take(PIECE).read_to_end(&mut bytes)).is_err() {
-        return false;
-    }
-    let line = bytes.split(|b| *b == b'\n').next().unwrap_or_default();
-    let Some(record) = Record::parse(line) else { return false };
+    File::open(path).and_then(|file| file.take(PIECE).read_to_end(&mut bytes)).ok()?;
+    let end = bytes.iter().position(|b| *b == b'\n');
+    let Some(record) = Record::parse(&bytes[..end?]) else { return Some(false) };
     let resumes = journal.resume.as_ref().is_some_and(|word| program.arguments.contains(word));
     let born = journal.born.as_deref().and_then(|field| record.time_in(field));
     if born.is_some_and(is_old) && !resumes {
-        return false;
+        return Some(false);
     }
-    let Some(field) = &journal.folder else { return true };
+    let Some(field) = &journal.folder else { return Some(true) };
     let folder = record.text(field);
-    folder.is_some_and(|folder| program.folders.iter().any(|f| f.as_os_str() == folder.as_str()))
+    Some(folder.is_some_and(|folder| program.folders.iter().any(|f| f.as_os_str() == folder.as_str())))
 }
 
 impl Source {
@@ -314,7 +320,7 @@ mod tests {
             "b/c1.jsonl",
             &format!("{{\"type\":\"user\",\"text\":\"old\",\"at\":{}}}\n{{\"type\":\"us", at(900)),
         );
-        append("logs/1.jsonl", "{\"cwd\":\"/here\"}\n{\"type\":\"user\",\"text\":\"one\"}\n");
+        append("logs/1.jsonl", "{\"cwd\":\"/he");
         let old = format!(
             "{{\"cwd\":\"/here\",\"born\":{}}}\n{{\"type\":\"user\",\"text\":\"three\"}}\n",
             at(0) - 9_000
@@ -322,7 +328,9 @@ mod tests {
         append("logs/3.jsonl", &old);
         append("logs/2.jsonl", "{\"cwd\":\"/there\"}\n{\"type\":\"user\",\"text\":\"two\"}\n");
         let working = Reported::State(AgentState::Working, String::new());
-        assert_eq!(look(&mut files), [("status".into(), true, working.clone()), asked("log", false, "one")]);
+        assert_eq!(look(&mut files), [("status".into(), true, working.clone())]);
+        append("logs/1.jsonl", "re\"}\n{\"type\":\"user\",\"text\":\"one\"}\n");
+        assert_eq!(look(&mut files), [asked("log", false, "one")]);
         append("b/c1.jsonl", &format!("er\",\"text\":\"new\",\"at\":{}}}\nno JSON\n", at(2100)));
         assert_eq!(look(&mut files), [asked("transcript", true, "new")]);
         assert_eq!(look(&mut files), []);
