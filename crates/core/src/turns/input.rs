@@ -27,6 +27,8 @@ pub(super) struct Typing {
     edited: bool,
     /// Escape was pressed since something was submitted.
     escaped: bool,
+    /// Inside a string, which is an answer of the terminal: up to its end, nothing is typed.
+    in_string: bool,
 }
 
 impl Typing {
@@ -50,6 +52,18 @@ impl Typing {
     /// whether there may be more or less of it than was typed.
     pub(super) fn feed(&mut self, bytes: &[u8], mut did: impl FnMut(Typed, &[u8], bool)) {
         for &b in bytes {
+            if self.in_string {
+                // A key that begins like a string (Alt and a letter) has no end; Enter is one.
+                let ends = matches!(b, 0x07 | b'\r' | b'\n') || (self.sequence == [0x1b] && b == b'\\');
+                self.sequence.clear();
+                if b == 0x1b {
+                    self.sequence.push(b);
+                }
+                self.in_string = !ends;
+                if !ends || matches!(b, 0x07 | b'\\') {
+                    continue;
+                }
+            }
             if !self.sequence.is_empty() {
                 self.sequence.push(b);
                 let begins = self.sequence.len() == 2 && !matches!(b, b'[' | b'O');
@@ -120,7 +134,8 @@ impl Typing {
             // Reports of the terminal, its focus and its mouse.
             [0x1b, b'[', .., b'c' | b'n' | b'R' | b'I' | b'O' | b'M' | b'm' | b'y' | b't'] => {}
             // Strings, which are answers too.
-            [0x1b, b']' | b'P' | b'_' | b'\\'] => {}
+            [0x1b, b']' | b'P' | b'_'] => self.in_string = true,
+            [0x1b, b'\\'] => {}
             _ => self.edited |= !self.in_paste,
         }
         None
@@ -155,7 +170,10 @@ mod tests {
     #[test]
     fn enter_and_interrupt_are_told_from_pastes() {
         type Case<'a> = (&'a [u8], &'a [(Typed, &'a str)]);
-        let cases: [Case<'_>; 8] = [
+        let cases: [Case<'_>; 10] = [
+            // Answers of the terminal, one without an end.
+            (b"\x1bP>|tmux 3.3a\x1b\\hi\x1b]11;rgb:0/0/0\x07!\r", &[(Typed::Enter, "hi!")]),
+            (b"a\x1bPb\rc\r", &[(Typed::Enter, "a"), (Typed::Enter, "c")]),
             (b"ls\r", &[(Typed::Enter, "ls")]),
             (b"lx\x7fs\r\r", &[(Typed::Enter, "ls"), (Typed::Enter, "")]),
             (b"\x1b[200~a\rb\x03\x1b[201~", &[]),

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tapdeck_core::{Author, Event, Refused, Stamp, Time};
+use tapdeck_term::keys::is_report;
 
 use super::{Driver, Ended, LOCAL};
 use crate::backend::{Backend, EndOfInput};
@@ -39,6 +40,11 @@ impl<B: Backend> Driver<B> {
 
     pub(super) fn take_typed(&mut self, typed: Typed, now: Stamp) -> io::Result<()> {
         match typed {
+            // The terminal answers the program while another party drives: that is no typing.
+            Typed::Bytes(bytes) if self.gate.stick().holder() != Some(self.local) && is_report(&bytes) => {
+                self.gate.reply(bytes);
+                self.deliver(now)?;
+            }
             Typed::Bytes(bytes) => {
                 if self.gate.stick().holder() != Some(self.local) {
                     // The user at the terminal may always take over, and does so by typing. The

@@ -1,9 +1,9 @@
 //! The HTTP interface of coder/agentapi 0.12.1 for one session, so that clients written for
 //! agentapi work unchanged.
 //!
-//! [`follow`] follows the session on a thread and publishes its [`conversation`]; [`routes`] serves
+//! `follow` follows the session on a thread and publishes its `conversation`; `routes` serves
 //! that. Clients show no credential, as with agentapi: the listener has to be on the loopback, and
-//! [`access`] keeps out other host names and other web pages. `openapi.json` is agentapi's own
+//! `access` keeps out other host names and other web pages. `openapi.json` is agentapi's own
 //! description of the interface (MIT licence, see `LICENSE-agentapi`).
 
 mod access;

@@ -7,9 +7,11 @@ mod encode;
 mod kitty;
 mod mouse;
 mod names;
+mod reports;
 
 pub use mouse::{Button, MouseEvent, MouseKind, mouse};
 pub use names::KeyNameError;
+pub use reports::is_report;
 
 use crate::modes::Modes;
 
