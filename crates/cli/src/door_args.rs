@@ -50,7 +50,8 @@ impl DoorArgs {
     pub(crate) fn open(&self, launch: &Launch, recording: Option<&Path>) -> Result<Option<OpenDoors>> {
         let asked = self.detach || self.detached_host || !self.bus.is_empty();
         let argv = launch.shown_command();
-        let ignored = Config::load()?.agents.ignore_journals;
+        // A mistake there is reported with the hooks below, and keeps no program from running.
+        let ignored = Config::load().unwrap_or_default().agents.ignore_journals;
         let chosen = RuleBook::load_ignoring(ignored)
             .and_then(|book| book.choose_as(&argv, self.agent.as_deref(), self.prompt.as_deref()));
         let mut options = DoorOptions::default();
