@@ -48,7 +48,7 @@ def follow():
     for name, data in deck.session_events("demo"):
         seen.append(name)
         heard.set()
-follower = threading.Thread(target=follow)
+follower = threading.Thread(target=follow, daemon=True)
 follower.start()
 asked = deck.ask("demo", text="echo $((6*7))")
 assert (asked["outcome"], asked["answer"].strip()) == ("answered", "42"), asked
@@ -64,8 +64,10 @@ deck.wait_for("demo", text="^pasted")
 deck.wait_for("demo", state="idle")
 assert deck.explain("demo")["state"] == "idle"
 assert deck.answer("demo", choice="yes")["outcome"] == "nothing_asked"
-assert deck.take_stick("demo", lease_ms=5000)["driver"] == "api"
-assert deck.show_session("demo")["driver"] == "api"
+# An earlier request may not have left yet, and then this one has a number behind its name.
+driver = deck.take_stick("demo", lease_ms=5000)["driver"]
+assert driver.startswith("api"), driver
+assert deck.show_session("demo")["driver"] == driver
 deck.type_text("demo", text="echo held\n")
 deck.wait_for("demo", text="^held")
 assert deck.resize_session("demo", cols=90, rows=30) == {"cols": 90, "rows": 30}
