@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use crate::{agents, docs, longer, pictures, succeed, tidy, tools};
+use crate::{docs, longer, pictures, succeed, tidy, tools};
 
 /// How many prompts each coding agent gets; `cargo xtask agents` gives more.
 const PROMPTS: &str = "10";
@@ -225,7 +225,7 @@ impl Run {
     fn tests(&mut self) -> Result<()> {
         let mut command = self.command("cargo");
         if let Some(python) = tools::install_python()? {
-            command.env("TAPDECK_TEST_PYTHON", python);
+            command.env("PYTHON_FOR_TESTS", python);
         }
         if tools::has("cargo-nextest") {
             command.args(["nextest", "run", "--status-level", "slow"]);
@@ -288,11 +288,9 @@ impl Run {
         command.args(["test", "--live", "--jobs", "2", "cassettes/agents"]);
         succeed(command.env("PATH", &path))?;
         longer::talk(&path, PROMPTS)?;
-        // `cargo xtask agents states` and `prompts` judge many more.
-        let binary = self.root.join("target/debug/tapdeck");
-        let binary = binary.to_str().context("the workspace's folder has a plain name")?;
-        agents::run_with(&path, &["states", "--count", "8", "--silence", "5", "--binary", binary])?;
-        agents::run_with(&path, &["prompts", "--count", PROMPTS, "--binary", binary])
+        // `cargo xtask agents states` and `prompts` judge much more, but also by time, which is no
+        // verdict for a gate.
+        Ok(())
     }
 
     /// Prints how long each step took, and what was skipped.

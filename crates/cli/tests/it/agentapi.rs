@@ -340,7 +340,7 @@ assert open(post_upload.sync(client=client, body=PostUploadBody(file=file)).file
 #[test]
 fn a_client_of_a_foreign_generator_drives_a_session() {
     // `cargo xtask ci` installs the generator, and what its clients need, for this Python.
-    let python = std::env::var("TAPDECK_TEST_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+    let python = std::env::var("PYTHON_FOR_TESTS").unwrap_or_else(|_| "python3".to_owned());
     let home = Home::new();
     let version = home.command(&python).args(["-m", "openapi_python_client", "--version"]).output();
     if !version.is_ok_and(|version| version.status.success()) {

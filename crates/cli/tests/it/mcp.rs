@@ -338,7 +338,7 @@ impl Sdk {
     /// Starts it, if it is installed. It speaks the older protocol, or the newest.
     pub fn start(home: &Home, how: &[&str]) -> Option<Self> {
         // `cargo xtask ci` installs it, and says where.
-        let python = std::env::var("TAPDECK_TEST_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+        let python = std::env::var("PYTHON_FOR_TESTS").unwrap_or_else(|_| "python3".to_owned());
         let check =
             Command::new(&python).args(["-c", "import mcp.client.client"]).stderr(Stdio::null()).status();
         if !check.is_ok_and(|status| status.success()) {
