@@ -58,7 +58,7 @@ pub(crate) struct AgentApiArgs {
     #[arg(short = 'a', long, value_name = "HOSTS", value_delimiter = ',')]
     allowed_hosts: Vec<String>,
     /// Origins of web pages that may use the server, separated by commas; * for all [default:
-    /// http://localhost:3284,http://localhost:3000,http://localhost:3001]
+    /// http://localhost:3284, http://localhost:3000, http://localhost:3001]
     #[arg(short = 'o', long, value_name = "ORIGINS", value_delimiter = ',')]
     allowed_origins: Vec<String>,
     /// Name of the session that is started
