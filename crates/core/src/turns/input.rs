@@ -64,6 +64,11 @@ impl Typing {
                     continue;
                 }
             }
+            if self.sequence == [0x1b] && b == 0x1b {
+                // Escape, and then the beginning of another key or of a report.
+                (self.escaped, self.edited) = (true, true);
+                continue;
+            }
             if !self.sequence.is_empty() {
                 self.sequence.push(b);
                 let begins = self.sequence.len() == 2 && !matches!(b, b'[' | b'O');
@@ -164,6 +169,24 @@ mod tests {
             let mut got = Vec::new();
             Typing::default().feed(bytes, |_, _, edited| got.push(edited));
             assert_eq!(got, [wanted], "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn escape_is_noticed_whatever_comes_after_it() {
+        let cases: [(&[u8], bool); 7] = [
+            (b"\x1b", true),
+            (b"\x1b[27u", true),
+            (b"\x1b[27;1:3u", false),
+            (b"\x1b\x1b[I", true),
+            (b"\x1b\x1b[I\x1b[O", true),
+            (b"\x1b[I", false),
+            (b"\x1b\r", false),
+        ];
+        for (bytes, wanted) in cases {
+            let mut typing = Typing::default();
+            typing.feed(bytes, |_, _, _| {});
+            assert_eq!((typing.is_escaped(), typing.line()), (wanted, &b""[..]), "{bytes:?}");
         }
     }
 
