@@ -34,8 +34,8 @@ impl Wrong {
     }
 }
 
-/// The states that were wrong, or wrong for too long.
-pub(super) fn judge(states: &[State], phases: &[Phase]) -> Vec<Wrong> {
+/// The states that were wrong, or wrong for too long, in a situation that began then.
+pub(super) fn judge(states: &[State], phases: &[Phase], began: f64) -> Vec<Wrong> {
     let mut wrong = Vec::new();
     for phase in phases {
         for (i, state) in states.iter().enumerate() {
@@ -44,7 +44,8 @@ pub(super) fn judge(states: &[State], phases: &[Phase]) -> Vec<Wrong> {
             if ms <= 0.0 || phase.right.contains(&state.name.as_str()) {
                 continue;
             }
-            let false_idle = phase.busy && state.name == "idle";
+            // A state from before the situation was true then: where it lasts, the next one is late.
+            let false_idle = phase.busy && state.name == "idle" && state.at > began;
             if false_idle || ms > LAG_MS {
                 let (state, rule) = (state.name.clone(), state.rule.clone());
                 wrong.push(Wrong { phase: phase.name, state, rule, ms, false_idle });

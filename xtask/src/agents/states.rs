@@ -259,7 +259,7 @@ impl<'a> Script<'a> {
             situation: self.situation,
             expected: expected.join(" > "),
             seen: seen.iter().map(|s| (s.at - self.began, s.name.clone(), s.rule.clone())).collect(),
-            wrong: judge(&states, &self.phases),
+            wrong: judge(&states, &self.phases, self.began),
             idle_ms: self.ended.and_then(|end| latency(&states, "idle", end, until)),
             blocked_ms: self.dialog.and_then(|at| {
                 let blocked = states.iter().find(|s| s.name == "blocked" && s.at >= at - 1000.0);
