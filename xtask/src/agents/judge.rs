@@ -44,7 +44,7 @@ pub(super) fn judge(states: &[State], phases: &[Phase], began: f64) -> Vec<Wrong
             if ms <= 0.0 || phase.right.contains(&state.name.as_str()) {
                 continue;
             }
-            // A state from before the situation was true then: where it lasts, the next one is late.
+            // A state from before the situation was true then. If it lasts, the next one is late.
             let false_idle = phase.busy && state.name == "idle" && state.at > began;
             if false_idle || ms > LAG_MS {
                 let (state, rule) = (state.name.clone(), state.rule.clone());
