@@ -129,6 +129,13 @@ pub enum Event {
         /// A name for people; may be empty.
         label: Arc<str>,
     },
+    /// A client marked this moment.
+    Marker {
+        /// A name for people; may be empty.
+        label: Arc<str>,
+        /// The client's unique name.
+        by: Arc<str>,
+    },
     /// A signal was sent to the program.
     Signal(i32),
     /// A client sent the session something that is not bytes: a JSON text, kept as it is.
@@ -158,6 +165,7 @@ impl Event {
         match self {
             Event::Output { bytes, .. } | Event::Input { bytes, .. } => bytes.len(),
             Event::Snapshot { label, .. } => label.len(),
+            Event::Marker { label, by } => label.len() + by.len(),
             Event::Service(payload) => payload.len(),
             Event::TurnEnded(turn) => turn.text.len() + turn.input.len() + turn.raw.len(),
             Event::State(judgement) => judgement.rows.iter().map(|(_, text)| text.len()).sum(),

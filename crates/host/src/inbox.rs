@@ -279,6 +279,11 @@ impl Handle {
         self.ask(Request::LongestLine)
     }
 
+    /// Marks this moment in the recordings of the session.
+    pub fn mark(&self, label: &str, by: &str) {
+        self.post(Request::Found(Event::Marker { label: label.into(), by: by.into() }));
+    }
+
     /// Has a snapshot recorded, behind everything that the program has written so far, and waits
     /// until it is on disk.
     pub fn snapshot(&self, id: u64, label: &str, at_most: Duration) -> Result<Anchor, SnapshotError> {

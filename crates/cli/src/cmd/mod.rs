@@ -45,6 +45,7 @@ mod rec;
 #[cfg(feature = "mcp")]
 mod recording_text;
 mod relay;
+mod mark;
 mod rename;
 mod render;
 mod repair;
@@ -96,6 +97,7 @@ pub(crate) enum Command {
     Hotkeys(hotkeys::HotkeysArgs),
     Tail(tail::TailArgs),
     Kill(kill::KillArgs),
+    Mark(mark::MarkArgs),
     Rename(rename::RenameArgs),
     Resize(resize::ResizeArgs),
     Bus(bus::BusArgs),
@@ -171,6 +173,7 @@ fn dispatch(command: &Command) -> Result {
         Command::Hotkeys(args) => hotkeys::run(args),
         Command::Tail(args) => tail::run(args),
         Command::Kill(args) => kill::run(args),
+        Command::Mark(args) => mark::run(args),
         Command::Rename(args) => rename::run(args),
         Command::Resize(args) => resize::run(args),
         Command::Bus(args) => bus::run(args),

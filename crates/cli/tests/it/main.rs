@@ -38,6 +38,7 @@ mod live;
 mod log;
 #[cfg(all(feature = "net", feature = "tui", feature = "web"))]
 mod manual;
+mod mark;
 #[cfg(feature = "mcp")]
 mod mcp;
 #[cfg(all(feature = "mcp", feature = "net", feature = "web"))]

@@ -132,6 +132,10 @@ impl Work {
                     json!({"type": "tapdeck.snapshot", "id": id, "anchor_byte": anchor, "label": label});
                 rec.service(at, JsonValue::of(&body));
             }
+            Event::Marker { label, by } => {
+                let body = json!({"type": "tapdeck.marker", "label": &*label, "by": &*by});
+                rec.service(at, JsonValue::of(&body));
+            }
             Event::Holder(change) => {
                 let name = |n: &Option<Arc<str>>| n.as_deref().map(str::to_owned);
                 let body =

@@ -22,6 +22,11 @@ pub(super) fn holder(ts: u64, change: &Change) -> String {
     format!("{line}\n")
 }
 
+/// A marker, by the number that its record has.
+pub(super) fn marker(ts: u64, n: u32, label: &str, by: &str) -> String {
+    format!("{}\n", json!({"ts_ns": ts, "kind": "marker", "n": n, "label": label, "by": by}))
+}
+
 /// A turn, with the bytes of the recording where its answer is.
 pub(super) fn turn(ts: u64, base: u64, turn: &Turn) -> String {
     let mut cut = turn.text.len().min(TEXT);

@@ -1,11 +1,12 @@
 //! The native recorder: turns the log's events into records, and tells of the session in the
 //! sidecars. It sleeps until a block's worth is pending or its block is old enough.
 
-use std::io::{self, Write};
+use std::io::{self, BufReader, Write};
+use std::path::Path;
 use std::vec::Drain;
 
 use tapdeck_core::{Entry, Event, Exit, Lag, Offset, ReaderId, Stamp, Stream, WallTime, WinSize};
-use tapdeck_tape::ahr::{BLOCK_LIMIT, BlockBuilder, Mark, Record};
+use tapdeck_tape::ahr::{BLOCK_LIMIT, BlockBuilder, Mark, Record, labels_of};
 use tapdeck_tape::meta::{self, Meta};
 use tapdeck_tape::scrub::{scrub_line, scrub_meta};
 
@@ -21,6 +22,7 @@ use crate::disk::DiskFile;
 use crate::inbox::Anchor;
 use crate::out_file::OutFile;
 use crate::shared::SharedLog;
+use crate::source::Source;
 use crate::tap::{Tap, Wake};
 
 mod blocks;
@@ -59,6 +61,8 @@ pub(super) struct NativeTap {
     /// Why the last block was not written, since this was last asked for.
     refusal: Option<String>,
     snapshots: Snapshots,
+    /// The number of the last marker.
+    markers: u32,
     pub(super) seal: Option<Sealing>,
     /// What is held back to be scrubbed.
     pub(super) held: Option<Held>,
@@ -91,6 +95,7 @@ impl NativeTap {
         let when = if is_encrypted { LiveIndex::Off } else { options.index };
         let index = Indexing::new(&file, sidecars.path("ahx"), when, meta.pipes);
         let report = Report::nothing(file.path().to_owned());
+        let markers = if file.written() > 0 { last_marker(file.path()) } else { 0 };
         Self {
             file,
             sidecars,
@@ -115,6 +120,7 @@ impl NativeTap {
             described: false,
             refusal: None,
             snapshots,
+            markers,
             seal: None,
             held: None,
             index,
@@ -203,6 +209,11 @@ impl NativeTap {
                 let anchor = Anchor { byte: entry.offset + self.base_off, at: entry.at.wall };
                 self.snapshots.add(entry.seq, id, &label, anchor);
                 self.push(Record::snapshot(ts, id, anchor.byte.0, &*label));
+            }
+            Event::Marker { label, by } => {
+                self.markers += 1;
+                self.push(Record::mark(ts, Mark::Label(self.markers)));
+                self.write_event(&events::marker(ts, self.markers, &label, &by));
             }
             Event::TurnStarted { number, .. } => self.push(Record::mark(ts, Mark::TurnStart(number))),
             Event::TurnEnded(turn) => {
@@ -331,6 +342,13 @@ impl NativeTap {
             self.note_trouble("the events' file could not be written");
         }
     }
+}
+
+/// The number of the last marker in a recording that is continued.
+fn last_marker(recording: &Path) -> u32 {
+    let events = Source::find(recording, None, None).ok().and_then(|source| source.sidecar("events.jsonl"));
+    let labels = events.and_then(|events| labels_of(BufReader::new(events)).ok());
+    labels.and_then(|labels| labels.last_key_value().map(|(n, _)| *n)).unwrap_or(0)
 }
 
 impl Tap for NativeTap {
