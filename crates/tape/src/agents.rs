@@ -141,6 +141,12 @@ struct StateTable {
     changing_ms: Option<u64>,
     #[serde(default)]
     pastes: bool,
+    #[serde(default = "yes")]
+    menu: bool,
+}
+
+fn yes() -> bool {
+    true
 }
 
 #[derive(Deserialize)]
@@ -241,6 +247,7 @@ impl AgentFile {
                 stands: s.stands_ms.map(Duration::from_millis),
                 changing: s.changing_ms.map(Duration::from_millis),
                 pastes: s.pastes,
+                without_menu: !s.menu,
             });
         }
         let mut journals = Vec::new();

@@ -33,6 +33,7 @@ mod info;
 mod kill;
 mod ls;
 mod man;
+mod mark;
 #[cfg(feature = "mcp")]
 mod mcp;
 #[cfg(feature = "web")]
@@ -45,7 +46,6 @@ mod rec;
 #[cfg(feature = "mcp")]
 mod recording_text;
 mod relay;
-mod mark;
 mod rename;
 mod render;
 mod repair;

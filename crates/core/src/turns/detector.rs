@@ -309,6 +309,11 @@ impl Detector {
         }
     }
 
+    /// Whether anything was typed that has not been submitted, on the screen or not.
+    pub fn has_typed(&self) -> bool {
+        self.typing.is_begun()
+    }
+
     /// What was typed, has not been submitted and stands in front of the cursor.
     pub fn draft(&self, term: &Term) -> Option<String> {
         if self.rules.by_state

@@ -356,7 +356,9 @@ impl View {
                 self.dismiss_notice();
             }
             match typed {
-                Typed::Through(_) | Typed::Take | Typed::Release | Typed::Mark if self.read_only.is_some() => {
+                Typed::Through(_) | Typed::Take | Typed::Release | Typed::Mark
+                    if self.read_only.is_some() =>
+                {
                     self.notify(self.read_only.unwrap_or_default());
                 }
                 Typed::Through(bytes) => {

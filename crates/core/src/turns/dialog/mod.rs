@@ -91,7 +91,11 @@ impl Dialog {
     pub fn read(term: &Term, judgement: &Judgement) -> Option<Self> {
         match (judgement.state, judgement.evidence) {
             (AgentState::Blocked, Evidence::Prompt) => line::read(term),
-            (AgentState::Blocked, _) => menu::read(term),
+            (AgentState::Blocked, _) => menu::read(term).or_else(|| {
+                // A rule for the screen may know a question on the line of the cursor.
+                let is_evidence = judgement.rows.iter().any(|(row, _)| *row == term.cursor().row);
+                line::read(term).filter(|_| is_evidence)
+            }),
             _ => None,
         }
     }
@@ -100,6 +104,7 @@ impl Dialog {
     /// the same form, or another one.
     pub fn again(&self, term: &Term) -> Option<Self> {
         let now = match self.form {
+            Form::Menu if self.options.is_empty() => menu::panel_of(term)?,
             Form::Menu => menu::read(term)?,
             Form::Line { .. } | Form::Key => return line::stands(self, term).then(|| self.clone()),
         };
@@ -140,7 +145,11 @@ impl Dialog {
 impl Detector {
     /// Reads the question that the program asks, if it is blocked by one.
     pub fn dialog(&self, term: &Term) -> Option<Dialog> {
-        Dialog::read(term, self.judgement())
+        let judgement = self.judgement();
+        if self.rules().is_without_menu(&judgement.rule) {
+            return menu::panel_of(term);
+        }
+        Dialog::read(term, judgement)
     }
 }
 
