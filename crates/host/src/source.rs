@@ -170,6 +170,11 @@ impl Source {
         self.container
     }
 
+    /// Whether it is a native recording that is not compressed as a whole.
+    pub fn is_native(&self) -> bool {
+        self.container == NATIVE
+    }
+
     /// Whether it is encrypted.
     pub fn is_encrypted(&self) -> bool {
         self.encrypted

@@ -42,6 +42,7 @@ mod ans;
 mod carriage_returns;
 pub mod cassette;
 pub mod cast;
+pub mod conversation;
 mod convert;
 pub mod encryption;
 mod error;
@@ -54,6 +55,7 @@ pub mod journal;
 mod json;
 pub mod learn;
 mod lines;
+mod markdown;
 pub mod meta;
 pub mod nanos;
 mod push_fmt;
@@ -83,7 +85,7 @@ pub use format::{Beside, Container, Format, UnknownFormat, bounded, cast_version
 pub use instruction::{Branch, Instruction, instructions_of, nearest_snapshot};
 pub use json::{Extra, JsonValue};
 pub use replay::{Moment, MomentKind, Replay, snapshots_of};
-pub use turns::{RecordedTurn, TurnWatch, is_turn, turns_of};
+pub use turns::{RecordedPart, RecordedTurn, Speaker, TurnWatch, is_turn, turns_of};
 
 pub use tapdeck_core::{Exit, Time, WallTime};
 pub use tapdeck_term::Size;

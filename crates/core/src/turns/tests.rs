@@ -45,7 +45,7 @@ impl Bench {
 
     fn type_in(&mut self, ms: u64, bytes: &[u8]) {
         self.detector.advance(&self.term, at(ms));
-        self.detector.input(&self.term, bytes, at(ms));
+        self.detector.input(&self.term, bytes, None, at(ms));
     }
 
     fn notices(&mut self, ms: u64) -> Vec<Notice> {

@@ -37,14 +37,17 @@ use tapdeck_tape::{
 use tapdeck_term::Theme;
 
 use crate::OutFile;
+use crate::scrub::{ScrubError, Selection};
 
 mod beside;
 mod cassette;
+mod conversation;
 mod repair;
 mod to;
 
 use beside::{Beside, Side, new_meta};
 pub use cassette::begin_manifest;
+pub use conversation::ConversationReport;
 pub(crate) use repair::check;
 pub use repair::{Digest, Health, Repaired, repair, summarise};
 pub use to::To;
@@ -125,6 +128,15 @@ pub enum ConvertError {
         /// Why.
         why: Refusal,
     },
+    /// The recording has no turns.
+    #[error("{} has no turns, so there is no conversation in it", .0.display())]
+    NoTurns(PathBuf),
+    /// A conversation is not written in this format.
+    #[error("a conversation cannot be written as {0}; use md, html or json")]
+    NoConversationAs(To),
+    /// The rules for what is to be masked could not be loaded.
+    #[error(transparent)]
+    Scrub(#[from] ScrubError),
     /// A cassette could not be written.
     #[error(transparent)]
     Commit(#[from] CommitError),
@@ -157,6 +169,8 @@ pub struct Conversion {
     partial: bool,
     quality: u8,
     theme: Option<Theme>,
+    conversation: bool,
+    redact: Option<Selection>,
     progress: Option<Box<dyn FnMut(u64, u64)>>,
 }
 
@@ -190,6 +204,8 @@ pub struct Converted {
     pub more_notes: u64,
     /// Why the recording breaks off, where it does.
     pub broke_off: Option<String>,
+    /// What became of the conversation, if only that was to be written.
+    pub conversation: Option<ConversationReport>,
 }
 
 impl Conversion {
@@ -205,6 +221,8 @@ impl Conversion {
             partial: false,
             quality: 4,
             theme: None,
+            conversation: false,
+            redact: None,
             progress: None,
         }
     }
@@ -260,6 +278,21 @@ impl Conversion {
         self
     }
 
+    /// Writes only the conversation, as Markdown, HTML or JSON: prompts, answers, the tools that ran
+    /// and the questions that were asked back.
+    #[must_use]
+    pub fn as_conversation(mut self) -> Self {
+        self.conversation = true;
+        self
+    }
+
+    /// Masks secrets, names and identifiers in the conversation by these rules.
+    #[must_use]
+    pub fn redact(mut self, rules: Selection) -> Self {
+        self.redact = Some(rules);
+        self
+    }
+
     /// Calls this now and then with the bytes that were read, and how many there are: 0 where that
     /// is unknown.
     #[must_use]
@@ -285,6 +318,9 @@ impl Conversion {
     }
 
     fn run(mut self, output: &mut Target<'_>) -> Result<Converted, ConvertError> {
+        if self.conversation {
+            return self.to_conversation(output);
+        }
         let container = self.to.container();
         if let Some(c) = container
             && c.format != Format::Cassette
@@ -356,6 +392,7 @@ impl Conversion {
             notes: seen.notes,
             more_notes: seen.more_notes,
             broke_off: seen.broke_off,
+            conversation: None,
         })
     }
 

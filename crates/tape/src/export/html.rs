@@ -144,7 +144,7 @@ fn transcript<W: Write>(replay: &Replay, out: &mut Out<W>) -> Result<()> {
 }
 
 /// For the content policy.
-fn digest(text: &str) -> String {
+pub(super) fn digest(text: &str) -> String {
     base64::encode(&Sha256::digest(text.as_bytes()))
 }
 

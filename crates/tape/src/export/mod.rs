@@ -3,6 +3,7 @@
 //! characters are replaced, markup is escaped, and cells of a table cannot become formulas.
 
 mod branch;
+mod conversation;
 mod html;
 mod html_still;
 mod pieces;
@@ -19,6 +20,7 @@ use crate::{Error, FilePosition, Result};
 pub(crate) use branch::FinalLine;
 pub use branch::{branch_csv, branch_json, branch_md, place_moments, place_turns};
 
+pub use conversation::{ConversationAs, conversation};
 pub use html::{HtmlOptions, html, row_flags};
 pub use html_still::html_still;
 pub use pieces::{Piece, pieces};

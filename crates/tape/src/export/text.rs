@@ -346,12 +346,12 @@ impl<W: Write> LineWriter<W> {
 }
 
 /// A fence longer than any in the text, so that no line of it can close the block.
-fn fence_for<'a>(lines: impl Iterator<Item = Cow<'a, str>>) -> String {
+pub(super) fn fence_for<'a>(lines: impl Iterator<Item = Cow<'a, str>>) -> String {
     let longest = lines.map(|line| longest_run(&line, b'`')).max().unwrap_or(0);
     "`".repeat(longest.max(2) + 1)
 }
 
-fn longest_run(text: &str, of: u8) -> usize {
+pub(super) fn longest_run(text: &str, of: u8) -> usize {
     let (mut longest, mut run, mut last) = (0, 0, None);
     for at in memchr::memchr_iter(of, text.as_bytes()) {
         run = if last.is_some_and(|last| last + 1 == at) { run + 1 } else { 1 };
