@@ -261,6 +261,30 @@ mod tests {
             (
                 "claude",
                 1,
+                r#"{"type":"assistant","isSidechain":false,"message":{"content":[{"type":"tool_use","id":"t1","name":"Write","input":{"file_path":"a.txt","content":"x"}}]}}"#,
+                r#"[Used { id: "t1", name: "Write", about: "a.txt" }]"#,
+            ),
+            (
+                "claude",
+                1,
+                r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t1","content":[{"type":"text","text":"no"}],"is_error":true}]}}"#,
+                r#"[Returned { id: "t1", text: "no", failed: true }]"#,
+            ),
+            (
+                "codex",
+                0,
+                r#"{"type":"response_item","payload":{"type":"function_call","name":"exec_command","arguments":"{\"cmd\":\"ls\"}","call_id":"c1"}}"#,
+                r#"[Used { id: "c1", name: "exec_command", about: "ls" }]"#,
+            ),
+            (
+                "codex",
+                0,
+                r#"{"type":"event_msg","payload":{"type":"item_completed","item":{"type":"CommandExecution","id":"c1","aggregated_output":"a\n","exit_code":2}}}"#,
+                r#"[Returned { id: "c1", text: "a\n", failed: true }]"#,
+            ),
+            (
+                "claude",
+                1,
                 r#"{"type":"assistant","isSidechain":true,"message":{"content":[{"type":"text","text":"a"}]}}"#,
                 "[]",
             ),

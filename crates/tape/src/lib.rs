@@ -82,7 +82,7 @@ pub use convert::{Report, convert, convert_to_parts};
 pub use error::{Error, FilePosition, Result};
 pub use event::{Event, EventReader, EventWriter, Header, Item, Kind, Loss, Losses, Note, Parts};
 pub use format::{Beside, Container, Format, UnknownFormat, bounded, cast_version, open, writer};
-pub use instruction::{Branch, Instruction, instructions_of, nearest_snapshot};
+pub use instruction::{Branch, Instruction, MAX_INSTRUCTIONS, instructions_of, nearest_snapshot};
 pub use json::{Extra, JsonValue};
 pub use replay::{Moment, MomentKind, Replay, snapshots_of};
 pub use turns::{RecordedPart, RecordedTurn, Speaker, TurnWatch, is_turn, turns_of};

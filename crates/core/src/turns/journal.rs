@@ -284,10 +284,13 @@ impl Told {
     }
 
     fn tool_returned(&mut self, id: &str, text: String, failed: bool, room: usize) {
+        // What comes first is what the tool said; later records repeat it in other words.
+        if self.tool(id).is_none_or(|run| run.result.is_some()) {
+            return;
+        }
         let text = if self.takes(text.len(), room) { text } else { String::new() };
         if let Some(run) = self.tool(id) {
-            run.failed = failed;
-            run.result = Some(text);
+            (run.result, run.failed) = (Some(text), failed);
         }
     }
 }

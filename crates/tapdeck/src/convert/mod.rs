@@ -28,10 +28,10 @@ use tapdeck_tape::ahr::{AhrWriter, Quality};
 use tapdeck_tape::cassette::{Refusal, header_losses};
 use tapdeck_tape::cast::{theme_of, theme_value};
 use tapdeck_tape::event::Count;
-use tapdeck_tape::export::{self, HtmlOptions, LinesAs, SvgOptions};
+use tapdeck_tape::export::{self, Annotations, HtmlOptions, LinesAs, SvgOptions};
 use tapdeck_tape::zst::ZstWriter;
 use tapdeck_tape::{
-    Container, EventReader, EventWriter, Format, Header, Item, Kind, Loss, Parts, RecordedTurn, Replay,
+    Container, EventReader, EventWriter, Format, Header, Item, Kind, Loss, Parts, Replay,
     convert as copy, writer,
 };
 use tapdeck_term::Theme;
@@ -330,7 +330,7 @@ impl Conversion {
         }
         let count = Arc::<AtomicU64>::default();
         let mut beside = Beside::default();
-        let mut turns = Vec::new();
+        let mut annotations = Annotations::default();
         let (from, reader, total) = if is_stream(&self.input) {
             let (from, reader) = open_stream(&self.input, self.from, self.timing.as_deref(), &count)?;
             (from, reader, 0)
@@ -347,7 +347,8 @@ impl Conversion {
                 beside = Beside::of(&source);
             }
             if self.to.has_turns() {
-                turns = source.turns()?;
+                annotations.turns = source.turns()?;
+                annotations.instructions = source.instructions()?;
             }
             (source.container(), source.open_counted(&count)?, source.len())
         };
@@ -372,7 +373,7 @@ impl Conversion {
             }
             None => {
                 let mut main = Main::create(output, self.overwrite, OutFile::create_shared)?;
-                let cut = self.to_export(&mut reader, turns, &mut main)?;
+                let cut = self.to_export(&mut reader, annotations, &mut main)?;
                 main.commit()?;
                 let mut losses = export_losses(self.to, &reader.seen);
                 losses.extend(cut);
@@ -530,11 +531,11 @@ impl Conversion {
     fn to_export(
         &self,
         reader: &mut Watched,
-        turns: Vec<RecordedTurn>,
+        annotations: Annotations,
         main: &mut Main<'_>,
     ) -> Result<Option<(Loss, Count)>, ConvertError> {
-        let lines = |form, reader: &mut Watched, turns, main: &mut Main<'_>| {
-            export::lines(form, reader, turns, ALL_ROWS, BufWriter::with_capacity(1 << 16, main))
+        let lines = |form, reader: &mut Watched, annotations: Annotations, main: &mut Main<'_>| {
+            export::lines(form, reader, annotations, ALL_ROWS, BufWriter::with_capacity(1 << 16, main))
         };
         let mut cut = None;
         let mut svg = SvgOptions::default();
@@ -543,7 +544,7 @@ impl Conversion {
             To::Html => {
                 let mut html = HtmlOptions::default();
                 html.theme = svg.theme;
-                export::html(reader, turns, html, BufWriter::new(&mut *main))
+                export::html(reader, annotations.turns, html, BufWriter::new(&mut *main))
             }
             To::Svg => {
                 let film = export::svg_animated(reader, svg, BufWriter::new(&mut *main));
@@ -553,11 +554,11 @@ impl Conversion {
             }
             To::SvgStill => Replay::to_end(reader, 0)
                 .and_then(|replay| export::svg_still(replay.term(), svg, BufWriter::new(&mut *main))),
-            To::Ansi => lines(LinesAs::Ansi, reader, turns, main),
-            To::Md => lines(LinesAs::Md, reader, turns, main),
-            To::Json => lines(LinesAs::Json, reader, turns, main),
-            To::Csv => lines(LinesAs::Csv, reader, turns, main),
-            _ => lines(LinesAs::Txt, reader, turns, main),
+            To::Ansi => lines(LinesAs::Ansi, reader, annotations, main),
+            To::Md => lines(LinesAs::Md, reader, annotations, main),
+            To::Json => lines(LinesAs::Json, reader, annotations, main),
+            To::Csv => lines(LinesAs::Csv, reader, annotations, main),
+            _ => lines(LinesAs::Txt, reader, annotations, main),
         };
         match result {
             Ok(()) => self.stop_if_broken(reader).map(|()| cut),

@@ -158,15 +158,15 @@ fn markdown(text: &str) -> String {
                 page.close();
                 page.html.push_str("<hr>\n");
             }
-            // A table, or a drawing.
-            Block::Line(line) if line.starts_with("    ") || line.trim_start().starts_with('|') => {
-                page.open("pre", "</pre>\n");
-                page.html.push_fmt(format_args!("{}\n", escaped(line)));
-            }
             // A line behind an item goes on with it.
             Block::Line(line) if page.is_in("ul") && line.starts_with(' ') => {
                 page.html.truncate(page.html.trim_end().trim_end_matches("</li>").len());
                 page.html.push_fmt(format_args!("\n{}</li>\n", inline(line.trim())));
+            }
+            // A table, or a drawing.
+            Block::Line(line) if line.starts_with("    ") || line.trim_start().starts_with('|') => {
+                page.open("pre", "</pre>\n");
+                page.html.push_fmt(format_args!("{}\n", escaped(line)));
             }
             Block::Line(line) => {
                 page.open("p", "</p>\n");
