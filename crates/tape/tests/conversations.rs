@@ -98,7 +98,7 @@ fn older_recordings_have_conversations_too() {
     let mut md = Vec::new();
     conversation(ConversationAs::Md, &talk, &mut md).expect("in memory");
     let md = String::from_utf8(md).expect("text");
-    assert!(md.contains("## 1\\. Person, ") && md.contains("It is not known how this was decided"), "{md}");
+    assert!(md.contains("## 1. Person, ") && md.contains("It is not known how this was decided"), "{md}");
 }
 
 /// No line of events that makes no sense is passed over in silence, and none takes the program down.

@@ -253,7 +253,7 @@ fn a_long_session_is_written_as_it_goes() {
     let as_lines =
         |form| text_of(|w| text::lines_in_steps(form, &mut session(kinds()), Annotations::default(), (500, 700), w));
     assert!(as_lines(LinesAs::Txt) == text_of(|w| txt(&whole, w)));
-    assert!(as_lines(LinesAs::Csv) == text_of(|w| branch_csv(whole.term(), whole.moments(), &[], w)));
+    assert!(as_lines(LinesAs::Csv) == text_of(|w| branch_csv(&BranchPoints::new(whole.term(), whole.moments()), w)));
     let object: serde_json::Value = serde_json::from_str(&as_lines(LinesAs::Json)).unwrap();
     assert_eq!((object["lines"].as_array().unwrap().len(), &object["exit"]["code"]), (8_000, &7.into()));
     let transcript = as_lines(LinesAs::Md);
@@ -401,7 +401,7 @@ fn snapshots_and_instructions_are_in_order_of_time() {
     // Each behind its line, whatever their order in the file.
     let two = text.find("two").unwrap() as u64 + 2;
     let instructions = [instruction(3, second + 3, "=end\nit"), instruction(1, two, "use <b>")];
-    let rows = ["uno", "two", "<i1: use <b>>", "three", "<s1>", "<s2>", "four", "<i3: =end\nit>", "<s3>"];
+    let rows = ["uno", "two", "<i1: use <b>>", "three", "<s1>", "<s2>", "four", "<s3>", "<i3: =end\nit>"];
     assert_eq!(rows_with(&replay, &instructions), rows);
 
     let points =
@@ -421,7 +421,7 @@ fn snapshots_and_instructions_are_in_order_of_time() {
         };
         let csv = export(LinesAs::Csv);
         let kinds: Vec<&str> = csv.lines().filter_map(|l| l.split_once(',')).map(|(kind, _)| kind).collect();
-        let wanted = ["kind", "line", "line", "instruction", "line", "snapshot", "snapshot", "line", "instruction"];
+        let wanted = ["kind", "line", "line", "instruction", "line", "snapshot", "snapshot", "line", "snapshot"];
         assert_eq!(kinds[..9], wanted, "{csv}");
         let md = export(LinesAs::Md);
         assert!(md.contains("**✏️ instruction at line 1**\n\n```text\nuse <b>\n```\n"), "{md}");

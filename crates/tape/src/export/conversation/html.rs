@@ -111,7 +111,7 @@ fn asked(question: &AskedBack) -> String {
         }
         html.push_str("</ul>\n");
     }
-    html.push_fmt(format_args!("<p class=\"decision\">{}</p>\n</aside>\n", escaped(&decision(question))));
+    html.push_fmt(format_args!("<p class=\"decision\">Decided: {}</p>\n</aside>\n", escaped(&decision(question))));
     html
 }
 

@@ -5,7 +5,6 @@ use std::io::Write;
 
 use tapdeck_term::{is_safe_link, printable};
 
-use super::super::branch::plain_md;
 use super::super::text::{fence_for, longest_run};
 use super::{Out, clock, decision, detail, duration, facts, remarks, speaker, title};
 use crate::Result;
@@ -19,7 +18,7 @@ const RESULT: usize = 30;
 const BELOW: usize = 3;
 
 pub(super) fn write<W: Write>(conversation: &Conversation, out: &mut Out<W>) -> Result<()> {
-    out.put(format!("# {}\n\n", plain_md(&title(conversation))))?;
+    out.put(format!("# {}\n\n", escaped(&title(conversation))))?;
     for (name, value) in facts(conversation) {
         out.put(format!("- {name}: {}\n", plain_or_code(&value)))?;
     }
@@ -33,8 +32,8 @@ pub(super) fn write<W: Write>(conversation: &Conversation, out: &mut Out<W>) -> 
 }
 
 fn write_turn<W: Write>(turn: &Exchange, conversation: &Conversation, out: &mut Out<W>) -> Result<()> {
-    let by = plain_md(&speaker(turn.by.as_ref()));
-    out.put(format!("\n## {}\\. {by}, {}\n\n", turn.number, clock(turn.asked, conversation)))?;
+    let by = escaped(&speaker(turn.by.as_ref()));
+    out.put(format!("\n## {}. {by}, {}\n\n", turn.number, clock(turn.asked, conversation)))?;
     let prompt = if turn.prompt.trim().is_empty() { fenced(&["(not known)"], "text") } else { text_as_it_is(&turn.prompt) };
     for line in prompt.lines() {
         out.put(format!("> {line}").trim_end())?;
@@ -58,7 +57,7 @@ fn write_turn<W: Write>(turn: &Exchange, conversation: &Conversation, out: &mut 
 /// A tool's run.
 fn tool(run: &RecordedPart) -> String {
     let failed = if run.failed { ", failed or denied" } else { "" };
-    let mut text = format!("**Tool: {}**{failed}", plain_md(run.tool.as_deref().unwrap_or_default()));
+    let mut text = format!("**Tool: {}**{failed}", escaped(run.tool.as_deref().unwrap_or_default()));
     match run.about.as_deref().map(str::trim_end).unwrap_or_default() {
         "" => text.push('\n'),
         about if about.contains('\n') => {
@@ -80,19 +79,19 @@ fn tool(run: &RecordedPart) -> String {
 
 /// A question that the program asked, with its decision.
 fn asked(question: &AskedBack) -> String {
-    let mut text = format!("**Asked:** {}\n\n", plain_md(question.text.trim()));
+    let mut text = format!("**Asked:** {}\n\n", escaped(question.text.trim()));
     let rows = detail(question);
     if !rows.is_empty() {
         text.push_str(&fenced(&rows, "text"));
         text.push('\n');
     }
     for option in &question.options {
-        text.push_str(&format!("{}. {}\n", option.number, plain_md(&option.label)));
+        text.push_str(&format!("{}. {}\n", option.number, escaped(&option.label)));
     }
     if !question.options.is_empty() {
         text.push('\n');
     }
-    text.push_str(&format!("**Decided:** {}\n", plain_md(&decision(question))));
+    text.push_str(&format!("**Decided:** {}\n", escaped(&decision(question))));
     text
 }
 
@@ -129,6 +128,20 @@ fn is_plain_line(line: &str) -> bool {
         && !is_numbered
         && printable(line) == line
         && !line.char_indices().any(is_special)
+}
+
+/// Text within a line that Markdown shows as it is.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in printable(text).chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '\\' | '`' | '*' | '_' | '[' | ']' | '~' | '$' => out.extend(['\\', c]),
+            c => out.push(c),
+        }
+    }
+    out
 }
 
 /// A value on a line of its own: as it is, or as code.
@@ -192,6 +205,7 @@ fn markdown(text: &str) -> String {
             // Under a paragraph, these would make a heading of it.
             Block::Line(line) if is_rule(line.trim()) => out.push_str("***\n"),
             Block::Line(line) if is_underline(line.trim()) => out.push_str(&format!("\\{}\n", line.trim())),
+            Block::Line("") if out.is_empty() || out.ends_with("\n\n") => {}
             Block::Line(line) => {
                 out.push_str(&inline(line));
                 out.push('\n');
@@ -267,6 +281,7 @@ mod tests {
             ("[x](java&#115;cript:a)", "[x\\](java&#115;cript:a)\n"),
             ("[x](https://e.org/a) [y](src/a.rs)", "[x](https://e.org/a) [y](src/a.rs)\n"),
             ("[x]: javascript:a", "[x\\]: javascript:a\n"),
+            ("```\na\n```\n\n\nb", "```\na\n```\n\nb\n"),
             ("say\n```rust\nfn a() {}", "say\n\n```rust\nfn a() {}\n```\n"),
             ("````\n```\n````\nend", "````\n```\n````\n\nend\n"),
             ("- a\n  ```\n<script>\n  ```", "- a\n\n```\n<script>\n```\n"),

@@ -123,8 +123,8 @@ fn decision(question: &AskedBack) -> String {
     let Some(answer) = &question.answer else {
         return "It is not known how this was decided".to_owned();
     };
-    let by = question.by.as_ref().map(|by| format!(" by {}", speaker(Some(by)))).unwrap_or_default();
-    format!("{}{by}, after {}", answer.words(), duration(question.waited()))
+    let by = question.by.as_ref().map(|by| format!(", by {}", speaker(Some(by)))).unwrap_or_default();
+    format!("{}{by} after {}", answer.words(), duration(question.waited()))
 }
 
 /// The rows of a question without the question itself, if there are any.
