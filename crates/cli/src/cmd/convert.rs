@@ -33,7 +33,7 @@ Formats, by extension or with --from and --format:
   cassettes    a folder (--format cassette, or a name in .cassette) or one archive (.tar.zst)
   read only    cast-v1
   exports      txt, ansi (text with colors), md, json, csv, html (plays), svg, svg-still
-  conversation md, html and json with --as conversation: prompts and answers, without the screen
+  conversation md, html and json, with --as conversation: prompts and answers
 
 Reports important losses; --json counts all of them. The output is written completely or not at all.
 

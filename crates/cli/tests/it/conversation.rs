@@ -148,9 +148,9 @@ fn a_recording_tells_the_conversation() {
         "\n> show it\n",
         "As code:\n\n```sh\necho \"<b>\"\n```\n",
         "\n## 2. Bot (paste), ",
-        "**Tool: File** a.txt\n\n```text\nfiled\n```\n",
+        "**Tool: File** `a.txt`\n\n```text\nfiled\n```\n",
         "**Asked:** Do you want to file a.txt?\n\n1. Yes\n2. No\n\n**Decided:** 1. Yes, by Person (answer) after ",
-        "**Tool: File**, failed or denied a.txt\n",
+        "**Tool: File**, failed or denied `a.txt`\n",
         "That was **it**.\n",
     ] {
         assert!(md.contains(part), "{part:?} is not in {md}");
