@@ -120,7 +120,8 @@ impl WallTime {
         // Days to a date in the Gregorian calendar, counted in 400-year eras that begin on 1 March.
         let z = days + 719_468;
         let (era, day_of_era) = (z / 146_097, z % 146_097);
-        let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+        let year_of_era =
+            (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
         let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
         let shifted = (5 * day_of_year + 2) / 153;
         let day = day_of_year - (153 * shifted + 2) / 5 + 1;

@@ -277,8 +277,10 @@ impl Source {
     /// When the file with them cannot be read.
     pub fn instructions(&self) -> Result<Vec<Instruction>, SourceError> {
         match self.sidecar("instructions.jsonl") {
-            Some(lines) => instructions_of(BufReader::new(lines))
-                .map_err(|why| SourceError::Read { path: find_sidecar(&self.path, "instructions.jsonl"), why }),
+            Some(lines) => instructions_of(BufReader::new(lines)).map_err(|why| SourceError::Read {
+                path: find_sidecar(&self.path, "instructions.jsonl"),
+                why,
+            }),
             None => Ok(Vec::new()),
         }
     }

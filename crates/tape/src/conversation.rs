@@ -194,9 +194,9 @@ impl Conversation {
         if let (Some(meta), Some(scrubber)) = (&mut meta, scrubber) {
             scrub_meta(meta, scrubber);
         }
-        let command = meta.as_ref().map(|meta| {
-            meta.argv().iter().map(|arg| String::from_utf8_lossy(arg).into_owned()).collect()
-        });
+        let command = meta
+            .as_ref()
+            .map(|meta| meta.argv().iter().map(|arg| String::from_utf8_lossy(arg).into_owned()).collect());
         let known = |at: WallTime| (at > WallTime::ZERO).then_some(at);
         Ok(Self {
             entries: found.entries(),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
-use tapdeck::convert::{Conversion, ConversationReport, ConvertError, Converted, To};
+use tapdeck::convert::{ConversationReport, Conversion, ConvertError, Converted, To};
 use tapdeck::scrub::Selection;
 use tapdeck_tape::Container;
 use tapdeck_term::Theme;
@@ -291,7 +291,8 @@ fn to_json(done: &Converted, args: &ConvertArgs) -> Value {
     if let Some(conversation) = &done.conversation {
         value["prompts"] = conversation.prompts.into();
         let rule = |(rule, hits): &(String, u64)| json!({"rule": rule, "hits": hits});
-        value["redacted"] = conversation.redacted.as_ref().map(|r| r.iter().map(rule).collect::<Vec<_>>()).into();
+        value["redacted"] =
+            conversation.redacted.as_ref().map(|r| r.iter().map(rule).collect::<Vec<_>>()).into();
     }
     value
 }

@@ -124,7 +124,10 @@ fn a_recording_tells_the_conversation() {
         stdout(&home, &args)
     };
     let chat: Value = serde_json::from_str(&export("json", &[])).expect("JSON");
-    assert_eq!((&chat["kind"], &chat["version"], &chat["prompts"]), (&json!("conversation"), &json!(1), &json!(4)));
+    assert_eq!(
+        (&chat["kind"], &chat["version"], &chat["prompts"]),
+        (&json!("conversation"), &json!(1), &json!(4))
+    );
     let entries = chat["entries"].as_array().expect("a list");
     let kinds = |n: usize| -> Vec<&str> {
         let answer = entries[n]["answer"].as_array().expect("a list");
@@ -139,7 +142,10 @@ fn a_recording_tells_the_conversation() {
         assert_eq!((&tool["name"], &tool["about"]), (&json!("File"), &json!("a.txt")), "{tool}");
         assert_eq!((&tool["result"], &tool["failed"]), (&json!(result), &json!(failed)), "{tool}");
         assert_eq!(question["text"], "Do you want to file a.txt?");
-        assert_eq!((&question["answer"]["label"], &question["by"]["name"]), (&json!(label), &json!("answer")));
+        assert_eq!(
+            (&question["answer"]["label"], &question["by"]["name"]),
+            (&json!(label), &json!("answer"))
+        );
     }
 
     let md = export("md", &[]);
@@ -158,7 +164,10 @@ fn a_recording_tells_the_conversation() {
     assert!(!md.contains("clerk>") && !md.contains("answered:"), "{md}");
     let html = export("html", &[]);
     assert!(html.contains("<pre>echo &quot;&lt;b&gt;&quot;</pre>") && !html.contains("<script"), "{html}");
-    assert!(html.contains("<li class=\"chosen\">2. No</li>") && html.contains("prefers-color-scheme"), "{html}");
+    assert!(
+        html.contains("<li class=\"chosen\">2. No</li>") && html.contains("prefers-color-scheme"),
+        "{html}"
+    );
 
     let redacted = home.run(["convert", "talk.ahr", "-o", "chat.md", "--as", "conversation", "--redact"]);
     let said = String::from_utf8_lossy(&redacted.stderr);

@@ -41,7 +41,7 @@ pub use dialog::{Choice, Dialog, DialogOption, Form, NoChoice, Reply};
 pub use field::Field;
 pub use journal::{Journal, JournalRecord, Part, Report, Reported, ToolCalls, ToolResults, ToolRun};
 pub use page::{ending, skeleton, squeezed};
-pub use question::{Decision, Answered};
+pub use question::{Answered, Decision};
 pub(crate) use rules::Prompt;
 pub use rules::{PromptText, RuleError, RuleText, Rules, StateText};
 

@@ -152,9 +152,7 @@ impl Standing {
                 }
             }
             // An option may name a key: "Yes, proceed (y)".
-            (Form::Menu, Pressed::Escape) => {
-                Some(at("(esc)").map_or(Answered::Escape, Answered::Option))
-            }
+            (Form::Menu, Pressed::Escape) => Some(at("(esc)").map_or(Answered::Escape, Answered::Option)),
             (Form::Menu, Pressed::Char(c)) => {
                 let digit = (0..options.len()).find(|at| now.digit(*at) == Some(c) && !now.is_field(*at));
                 digit.or_else(|| at(&format!("({})", c.to_ascii_lowercase()))).map(Answered::Option)

@@ -25,7 +25,7 @@ pub struct ConversationReport {
 
 impl Conversion {
     /// Writes the conversation.
-    pub(super) fn to_conversation(self, output: &mut Target<'_>) -> Result<Converted, ConvertError> {
+    pub(super) fn write_conversation(&self, output: &mut Target<'_>) -> Result<Converted, ConvertError> {
         let form = match self.to {
             To::Md => ConversationAs::Md,
             To::Html => ConversationAs::Html,
@@ -38,9 +38,8 @@ impl Conversion {
         {
             return Err(ConvertError::SameFile(path.clone()));
         }
-        let (conversation, redacted) = self.read_conversation(&source)?;
-        let prompts = conversation.turns().count() as u64;
-        if prompts == 0 {
+        let (conversation, report) = self.read_conversation(&source)?;
+        if report.prompts == 0 {
             return Err(ConvertError::NoTurns(source.path().to_owned()));
         }
         let mut main = Main::create(output, self.overwrite, OutFile::create_shared)?;
@@ -65,15 +64,12 @@ impl Conversion {
             notes: Vec::new(),
             more_notes: 0,
             broke_off: None,
-            conversation: Some(ConversationReport { prompts, redacted }),
+            conversation: Some(report),
         })
     }
 
     /// Reads the conversation, and says what was masked in it.
-    fn read_conversation(
-        &self,
-        source: &Source,
-    ) -> Result<(Conversation, Option<Vec<(String, u64)>>), ConvertError> {
+    fn read_conversation(&self, source: &Source) -> Result<(Conversation, ConversationReport), ConvertError> {
         let read = |scrubber: Option<&mut Scrubber>| {
             let events = source.sidecar("events.jsonl").filter(|_| source.is_native());
             let events = events.ok_or_else(|| ConvertError::NoTurns(source.path().to_owned()))?;
@@ -81,7 +77,15 @@ impl Conversion {
                 ConvertError::Read { path: find_sidecar(&self.input, "events.jsonl"), source }
             })
         };
-        let Some(selection) = &self.redact else { return Ok((read(None)?, None)) };
+        let report = |conversation: &Conversation, redacted| {
+            let prompts = conversation.turns().count() as u64;
+            ConversationReport { prompts, redacted }
+        };
+        let Some(selection) = &self.redact else {
+            let conversation = read(None)?;
+            let report = report(&conversation, None);
+            return Ok((conversation, report));
+        };
         let mut scrubber = self.scrubber(source, selection)?;
         // What is recognized at the end is masked at the beginning, too.
         read(Some(&mut scrubber))?;
@@ -89,7 +93,8 @@ impl Conversion {
         let conversation = read(Some(&mut scrubber))?;
         let rules = scrubber.report().rules.into_iter();
         let hits = rules.filter(|rule| rule.fields > 0).map(|rule| (rule.name, rule.fields));
-        Ok((conversation, Some(hits.collect())))
+        let report = report(&conversation, Some(hits.collect()));
+        Ok((conversation, report))
     }
 
     /// A scrubber that knows the secrets which the recording shows.

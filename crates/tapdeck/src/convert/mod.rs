@@ -31,8 +31,8 @@ use tapdeck_tape::event::Count;
 use tapdeck_tape::export::{self, Annotations, HtmlOptions, LinesAs, SvgOptions};
 use tapdeck_tape::zst::ZstWriter;
 use tapdeck_tape::{
-    Container, EventReader, EventWriter, Format, Header, Item, Kind, Loss, Parts, Replay,
-    convert as copy, writer,
+    Container, EventReader, EventWriter, Format, Header, Item, Kind, Loss, Parts, Replay, convert as copy,
+    writer,
 };
 use tapdeck_term::Theme;
 
@@ -319,7 +319,7 @@ impl Conversion {
 
     fn run(mut self, output: &mut Target<'_>) -> Result<Converted, ConvertError> {
         if self.conversation {
-            return self.to_conversation(output);
+            return self.write_conversation(output);
         }
         let container = self.to.container();
         if let Some(c) = container

@@ -167,8 +167,10 @@ fn hostile_text_stays_text() {
     let object: serde_json::Value = serde_json::from_str(&as_lines(LinesAs::Json)).unwrap();
     assert_eq!(object["exit"]["code"], 0);
     assert!(object["lines"].as_array().unwrap().iter().any(|l| l["text"] == "=cmd()"));
-    let merged: serde_json::Value =
-        serde_json::from_str(&text_of(|w| branch_json(&BranchPoints::new(replay.term(), replay.moments()), w))).unwrap();
+    let merged: serde_json::Value = serde_json::from_str(&text_of(|w| {
+        branch_json(&BranchPoints::new(replay.term(), replay.moments()), w)
+    }))
+    .unwrap();
     assert_eq!(merged[merged.as_array().unwrap().len() - 1]["kind"], "marker");
 }
 
@@ -250,10 +252,14 @@ fn a_long_session_is_written_as_it_goes() {
         kinds
     };
     let whole = Replay::to_end(&mut session(kinds()), 10_000).unwrap();
-    let as_lines =
-        |form| text_of(|w| text::lines_in_steps(form, &mut session(kinds()), Annotations::default(), (500, 700), w));
+    let as_lines = |form| {
+        text_of(|w| text::lines_in_steps(form, &mut session(kinds()), Annotations::default(), (500, 700), w))
+    };
     assert!(as_lines(LinesAs::Txt) == text_of(|w| txt(&whole, w)));
-    assert!(as_lines(LinesAs::Csv) == text_of(|w| branch_csv(&BranchPoints::new(whole.term(), whole.moments()), w)));
+    assert!(
+        as_lines(LinesAs::Csv)
+            == text_of(|w| branch_csv(&BranchPoints::new(whole.term(), whole.moments()), w))
+    );
     let object: serde_json::Value = serde_json::from_str(&as_lines(LinesAs::Json)).unwrap();
     assert_eq!((object["lines"].as_array().unwrap().len(), &object["exit"]["code"]), (8_000, &7.into()));
     let transcript = as_lines(LinesAs::Md);
@@ -394,7 +400,14 @@ fn snapshots_and_instructions_are_in_order_of_time() {
     let (text, again) = ("one\r\ntwo\r\nthree\r\n", "\x1b[3Auno\r\n\r\n\r\n");
     let (first, second) = (text.len() as u64, (text.len() + again.len()) as u64);
     let events = || {
-        vec![out(text), snapshot(1, first), out(again), snapshot(2, second), out("four"), snapshot(3, second + 4)]
+        vec![
+            out(text),
+            snapshot(1, first),
+            out(again),
+            snapshot(2, second),
+            out("four"),
+            snapshot(3, second + 4),
+        ]
     };
     let replay = Replay::to_end(&mut session(events()), 100).unwrap();
     assert_eq!(rows_of(&replay), ["uno", "two", "three", "<s1>", "<s2>", "four", "<s3>"]);
@@ -407,7 +420,10 @@ fn snapshots_and_instructions_are_in_order_of_time() {
     let points =
         BranchPoints { instructions: &instructions, ..BranchPoints::new(replay.term(), replay.moments()) };
     let md = text_of(|w| branch_md(&points, w));
-    assert!(md.contains("| **✏️ line 3** | **35** | **=end<br>it** |\n") && md.contains("use &lt;b&gt;"), "{md}");
+    assert!(
+        md.contains("| **✏️ line 3** | **35** | **=end<br>it** |\n") && md.contains("use &lt;b&gt;"),
+        "{md}"
+    );
     let json: serde_json::Value = serde_json::from_str(&text_of(|w| branch_json(&points, w))).unwrap();
     assert_eq!((&json[2]["kind"], &json[2]["line"]), (&"instruction".into(), &1.into()), "{json}");
     let csv = text_of(|w| branch_csv(&points, w));
@@ -421,7 +437,8 @@ fn snapshots_and_instructions_are_in_order_of_time() {
         };
         let csv = export(LinesAs::Csv);
         let kinds: Vec<&str> = csv.lines().filter_map(|l| l.split_once(',')).map(|(kind, _)| kind).collect();
-        let wanted = ["kind", "line", "line", "instruction", "line", "snapshot", "snapshot", "line", "snapshot"];
+        let wanted =
+            ["kind", "line", "line", "instruction", "line", "snapshot", "snapshot", "line", "snapshot"];
         assert_eq!(kinds[..9], wanted, "{csv}");
         let md = export(LinesAs::Md);
         assert!(md.contains("**✏️ instruction at line 1**\n\n```text\nuse <b>\n```\n"), "{md}");
@@ -439,8 +456,12 @@ fn a_list_says_that_it_is_cut() {
     let (md, csv) = (text_of(|w| branch_md(&points, w)), text_of(|w| branch_csv(&points, w)));
     let json: serde_json::Value = serde_json::from_str(&text_of(|w| branch_json(&points, w))).unwrap();
     let lines = json[0]["lines"].as_u64().expect("a number");
-    let says = format!("the list is cut: it lacks the first {lines} lines and 7 snapshots, markers or instructions");
-    assert_eq!((&json[0]["kind"], &json[0]["moments"], &json[1]["idx"]), (&"cut".into(), &7.into(), &lines.into()));
+    let says =
+        format!("the list is cut: it lacks the first {lines} lines and 7 snapshots, markers or instructions");
+    assert_eq!(
+        (&json[0]["kind"], &json[0]["moments"], &json[1]["idx"]),
+        (&"cut".into(), &7.into(), &lines.into())
+    );
     assert!(csv.contains(&format!("cut,,,,\"{says}\"")) && md.contains("**✂ cut**"), "{csv}{md}");
     let whole = BranchPoints::new(replay.term(), &[]);
     assert!(lines > 0 && text_of(|w| branch_csv(&whole, w)).contains("lacks the first"), "{csv}");

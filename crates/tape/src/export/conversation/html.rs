@@ -57,7 +57,10 @@ fn turn_html(turn: &Exchange, conversation: &Conversation) -> String {
         turn.asked.utc().replace(' ', "T"),
     ));
     html.push_str(&text_as_it_is(if turn.prompt.trim().is_empty() { "(not known)" } else { &turn.prompt }));
-    html.push_fmt(format_args!("</section>\n<section class=\"answer\">\n<h3>Answer <span>{}</span>", duration(turn.took())));
+    html.push_fmt(format_args!(
+        "</section>\n<section class=\"answer\">\n<h3>Answer <span>{}</span>",
+        duration(turn.took())
+    ));
     for remark in remarks(turn) {
         html.push_fmt(format_args!(" <strong>{remark}</strong>"));
     }
@@ -111,7 +114,10 @@ fn asked(question: &AskedBack) -> String {
         }
         html.push_str("</ul>\n");
     }
-    html.push_fmt(format_args!("<p class=\"decision\">Decided: {}</p>\n</aside>\n", escaped(&decision(question))));
+    html.push_fmt(format_args!(
+        "<p class=\"decision\">Decided: {}</p>\n</aside>\n",
+        escaped(&decision(question))
+    ));
     html
 }
 
@@ -147,7 +153,10 @@ fn markdown(text: &str) -> String {
                 page.open("ul", "</ul>\n");
                 let deep = (indent / 2).min(DEEP - 1) + 1;
                 let mark = if mark.starts_with(|c: char| c.is_ascii_digit()) { mark } else { "•" };
-                page.html.push_fmt(format_args!("<li class=\"l{deep}\"><span>{mark}</span> {}</li>\n", inline(text)));
+                page.html.push_fmt(format_args!(
+                    "<li class=\"l{deep}\"><span>{mark}</span> {}</li>\n",
+                    inline(text)
+                ));
             }
             Block::Quote(text) => {
                 page.open("blockquote", "</blockquote>\n");
@@ -303,8 +312,11 @@ mod tests {
         let cases = [
             ("a **b** `c<` <i>", "<p>a <b>b</b> <code>c&lt;</code> &lt;i&gt;</p>\n"),
             ("2 ** 3", "<p>2 ** 3</p>\n"),
-            ("- a\n  - b\n    more\n1. c", "<ul><li class=\"l1\"><span>•</span> a</li>\n\
-              <li class=\"l2\"><span>•</span> b\nmore</li>\n<li class=\"l1\"><span>1.</span> c</li></ul>\n"),
+            (
+                "- a\n  - b\n    more\n1. c",
+                "<ul><li class=\"l1\"><span>•</span> a</li>\n\
+              <li class=\"l2\"><span>•</span> b\nmore</li>\n<li class=\"l1\"><span>1.</span> c</li></ul>\n",
+            ),
             ("# A\ntext\n\n> q", "<h4>A</h4>\n<p>text</p>\n<blockquote>q</blockquote>\n"),
             ("```rust\nfn a() {}\n```", "<pre>fn a() {}</pre>\n"),
             ("```\n</pre><script>", "<pre>&lt;/pre&gt;&lt;script&gt;</pre>\n"),

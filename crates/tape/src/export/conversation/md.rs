@@ -34,7 +34,11 @@ pub(super) fn write<W: Write>(conversation: &Conversation, out: &mut Out<W>) -> 
 fn write_turn<W: Write>(turn: &Exchange, conversation: &Conversation, out: &mut Out<W>) -> Result<()> {
     let by = escaped(&speaker(turn.by.as_ref()));
     out.put(format!("\n## {}. {by}, {}\n\n", turn.number, clock(turn.asked, conversation)))?;
-    let prompt = if turn.prompt.trim().is_empty() { fenced(&["(not known)"], "text") } else { text_as_it_is(&turn.prompt) };
+    let prompt = if turn.prompt.trim().is_empty() {
+        fenced(&["(not known)"], "text")
+    } else {
+        text_as_it_is(&turn.prompt)
+    };
     for line in prompt.lines() {
         out.put(format!("> {line}").trim_end())?;
         out.put("\n")?;

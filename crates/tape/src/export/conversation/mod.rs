@@ -73,7 +73,8 @@ fn facts(conversation: &Conversation) -> Vec<(&'static str, String)> {
     }
     let count = |is: fn(&Exchange) -> bool| conversation.turns().filter(|turn| is(turn)).count();
     let mut prompts = count(|_| true).to_string();
-    let marked = [(count(|turn| turn.interrupted), "interrupted"), (count(|turn| turn.truncated), "incomplete")];
+    let marked =
+        [(count(|turn| turn.interrupted), "interrupted"), (count(|turn| turn.truncated), "incomplete")];
     for (n, what) in marked.into_iter().filter(|(n, _)| *n > 0) {
         prompts += &format!(", {n} {what}");
     }
