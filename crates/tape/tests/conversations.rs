@@ -28,7 +28,7 @@ fn check(name: &str) -> Vec<String> {
     {
         let mut made = Vec::new();
         conversation(form, &talk, &mut made).expect("in memory");
-        let path = golden(name, end);
+        let path = golden(name, &format!("{end}.golden"));
         if std::env::var_os("TAPDECK_BLESS").is_some() {
             fs::write(&path, &made).expect("written");
         }
@@ -101,7 +101,7 @@ fn older_recordings_have_conversations_too() {
     assert!(md.contains("## 1. Person, ") && md.contains("It is not known how this was decided"), "{md}");
 }
 
-/// No line of events that makes no sense is passed over in silence, and none takes the program down.
+/// A line of events that makes no sense is reported, and none takes the program down.
 #[test]
 fn events_that_make_no_sense_are_told() {
     for (line, wanted) in [

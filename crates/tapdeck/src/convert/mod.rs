@@ -278,8 +278,8 @@ impl Conversion {
         self
     }
 
-    /// Writes only the conversation, as Markdown, HTML or JSON: prompts, answers, the tools that ran
-    /// and the questions that were asked back.
+    /// Writes only the conversation, as Markdown, HTML or JSON: prompts, answers, the tools that
+    /// ran, and the questions that were asked back.
     #[must_use]
     pub fn as_conversation(mut self) -> Self {
         self.conversation = true;

@@ -61,7 +61,8 @@ impl From<Vec<RecordedTurn>> for Annotations {
     }
 }
 
-/// Writes all lines of a recording with its annotations between them, with at most `rows` lines and a part more in memory.
+/// Writes all lines of a recording with its annotations between them. At most `rows` lines and a
+/// part more are in memory.
 ///
 /// # Errors
 /// When the recording cannot be read on or the writer fails.
