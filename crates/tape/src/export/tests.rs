@@ -421,13 +421,13 @@ fn snapshots_and_instructions_are_in_order_of_time() {
         BranchPoints { instructions: &instructions, ..BranchPoints::new(replay.term(), replay.moments()) };
     let md = text_of(|w| branch_md(&points, w));
     assert!(
-        md.contains("| **✏️ line 3** | **35** | **=end<br>it** |\n") && md.contains("use &lt;b&gt;"),
+        md.contains("| **✏️ line 3** | **33** | **=end<br>it** |\n") && md.contains("use &lt;b&gt;"),
         "{md}"
     );
     let json: serde_json::Value = serde_json::from_str(&text_of(|w| branch_json(&points, w))).unwrap();
     assert_eq!((&json[2]["kind"], &json[2]["line"]), (&"instruction".into(), &1.into()), "{json}");
     let csv = text_of(|w| branch_csv(&points, w));
-    assert!(csv.contains("instruction,3,35,5,\"'=end\nit\"\r\n"), "{csv}");
+    assert!(csv.contains("instruction,3,33,5,\"'=end\nit\"\r\n"), "{csv}");
 
     // The same in the exports, however many lines are kept until the end.
     for kept in [(100, 270_000), (1, 2)] {
