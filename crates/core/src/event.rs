@@ -5,8 +5,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tapdeck_term::Size;
 
-use crate::stick::Change;
-use crate::turns::{Judgement, OutputPoint, Turn};
+use crate::stick::{Change, Party};
+use crate::turns::{Decision, Judgement, OutputPoint, Turn};
 
 /// A terminal's size as the kernel keeps it: a [`Size`] in cells, and the pixels. Zero means
 /// unknown and is passed on as it is.
@@ -85,8 +85,8 @@ impl std::fmt::Display for Exit {
 /// The author of a piece of input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Author {
-    /// A party at the gate, by its unique name.
-    Party(Arc<str>),
+    /// A party at the gate.
+    Party(Party),
     /// The terminal model, answering a query of the program.
     Reply,
     /// The end of input, as the terminal spells it.
@@ -151,6 +151,8 @@ pub enum Event {
     TurnEnded(Arc<Turn>),
     /// What the program is doing has changed.
     State(Arc<Judgement>),
+    /// A question that the program asked is over.
+    Decided(Arc<Decision>),
     /// Program and host were suspended together.
     Suspended,
     /// Program and host go on.
@@ -168,6 +170,7 @@ impl Event {
             Event::Marker { label, by } => label.len() + by.len(),
             Event::Service(payload) => payload.len(),
             Event::TurnEnded(turn) => turn.text.len() + turn.input.len() + turn.raw.len(),
+            Event::Decided(decision) => decision.dialog.text_len(),
             Event::State(judgement) => judgement.rows.iter().map(|(_, text)| text.len()).sum(),
             _ => 0,
         }

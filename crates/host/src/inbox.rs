@@ -198,6 +198,7 @@ impl Handle {
                 Event::TurnEnded(Arc::new(turn))
             }
             Notice::State(judgement) => Event::State(Arc::new(judgement.clone())),
+            Notice::Decided(decision) => Event::Decided(Arc::clone(decision)),
             _ => return,
         };
         self.post(Request::Found(event));

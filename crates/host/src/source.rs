@@ -14,8 +14,8 @@ use tapdeck_tape::cassette::{Cassette, CassetteReader, is_cassette};
 use tapdeck_tape::meta::{Meta, is_meta};
 use tapdeck_tape::zst::ZstReader;
 use tapdeck_tape::{
-    Beside, Container, EventReader, Format, Moment, RecordedTurn, bounded, cast_version, open, snapshots_of,
-    turns_of,
+    Beside, Container, EventReader, Format, Instruction, Moment, RecordedTurn, bounded, cast_version,
+    instructions_of, open, snapshots_of, turns_of,
 };
 
 use crate::ahead::Blocks;
@@ -170,6 +170,11 @@ impl Source {
         self.container
     }
 
+    /// Whether it is a native recording that is not compressed as a whole.
+    pub fn is_native(&self) -> bool {
+        self.container == NATIVE
+    }
+
     /// Whether it is encrypted.
     pub fn is_encrypted(&self) -> bool {
         self.encrypted
@@ -262,6 +267,20 @@ impl Source {
         match self.sidecar("events.jsonl").filter(|_| self.container == NATIVE) {
             Some(events) => turns_of(BufReader::new(events))
                 .map_err(|why| SourceError::Read { path: find_sidecar(&self.path, "events.jsonl"), why }),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// The instructions that were written at a recording, in the order in which they were written.
+    ///
+    /// # Errors
+    /// When the file with them cannot be read.
+    pub fn instructions(&self) -> Result<Vec<Instruction>, SourceError> {
+        match self.sidecar("instructions.jsonl") {
+            Some(lines) => instructions_of(BufReader::new(lines)).map_err(|why| SourceError::Read {
+                path: find_sidecar(&self.path, "instructions.jsonl"),
+                why,
+            }),
             None => Ok(Vec::new()),
         }
     }

@@ -10,7 +10,8 @@ use std::time::Duration;
 use serde::Deserialize;
 use tapdeck_core::ParseError;
 use tapdeck_core::turns::{
-    AgentState, Journal, JournalRecord, PromptText, RuleError, RuleText, Rules, StateText,
+    AgentState, Journal, JournalRecord, PromptText, RuleError, RuleText, Rules, StateText, ToolCalls,
+    ToolResults,
 };
 
 /// The rule files of the product's own.
@@ -186,6 +187,44 @@ struct RecordTable {
     ended: bool,
     #[serde(default)]
     interrupted: bool,
+    used: Option<ToolCallsTable>,
+    returned: Option<ToolResultsTable>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ToolCallsTable {
+    #[serde(default)]
+    each: String,
+    name: String,
+    id: String,
+    #[serde(default)]
+    about: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ToolResultsTable {
+    #[serde(default)]
+    each: String,
+    id: String,
+    #[serde(default)]
+    text: Vec<String>,
+    failed: Option<String>,
+}
+
+impl From<ToolCallsTable> for ToolCalls {
+    fn from(table: ToolCallsTable) -> Self {
+        let ToolCallsTable { each, name, id, about } = table;
+        Self { each, name, id, about }
+    }
+}
+
+impl From<ToolResultsTable> for ToolResults {
+    fn from(table: ToolResultsTable) -> Self {
+        let ToolResultsTable { each, id, text, failed } = table;
+        Self { each, id, text, failed }
+    }
 }
 
 impl JournalTable {
@@ -199,6 +238,8 @@ impl JournalTable {
                 said: r.said,
                 ended: r.ended || r.interrupted,
                 interrupted: r.interrupted,
+                used: r.used.map(Into::into),
+                returned: r.returned.map(Into::into),
             })
         };
         Ok(Journal {

@@ -11,7 +11,7 @@ use crate::lines::Lines;
 use crate::replay::Moment;
 
 /// Instructions beyond this many are not read.
-const MAX: usize = 100_000;
+pub const MAX_INSTRUCTIONS: usize = 100_000;
 
 /// One instruction.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,7 +67,7 @@ pub fn instructions_of(sidecar: impl Read) -> Result<Vec<Instruction>> {
     let mut lines = Lines::new(sidecar);
     let mut found = Vec::new();
     while let Some(line) = lines.next_line()? {
-        if found.len() < MAX
+        if found.len() < MAX_INSTRUCTIONS
             && let Ok(instruction) = serde_json::from_slice(line.text)
         {
             found.push(instruction);

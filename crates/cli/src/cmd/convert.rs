@@ -3,9 +3,10 @@
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
-use tapdeck::convert::{Conversion, ConvertError, Converted, To};
+use tapdeck::convert::{ConversationReport, Conversion, ConvertError, Converted, To};
+use tapdeck::scrub::Selection;
 use tapdeck_tape::Container;
 use tapdeck_term::Theme;
 
@@ -32,6 +33,7 @@ Formats, by extension or with --from and --format:
   cassettes    a folder (--format cassette, or a name in .cassette) or one archive (.tar.zst)
   read only    cast-v1
   exports      txt, ansi (text with colors), md, json, csv, html (plays), svg, svg-still
+  conversation md, html and json, with --as conversation: prompts and answers
 
 Reports important losses; --json counts all of them. The output is written completely or not at all.
 
@@ -39,6 +41,7 @@ Examples:
   tapdeck convert demo.ahr -o demo.cast
   tapdeck convert demo.ahr -o demo.html
   tapdeck convert demo.ahr -o demo.svg --theme light
+  tapdeck convert claude.ahr -o chat.md --as conversation --redact
   tapdeck convert typescript --timing typescript.timing -o demo.ahr
   curl -s https://example.org/demo.cast | tapdeck convert - -o - --format txt | less"
 )]
@@ -55,6 +58,12 @@ pub(crate) struct ConvertArgs {
     /// Output format [default: from OUT's extension]
     #[arg(long, alias = "to", value_name = "FORMAT", value_parser = formats::target)]
     format: Option<To>,
+    /// Write only the conversation: prompts, answers, tools, and questions with their decisions
+    #[arg(long = "as", value_name = "WHAT", value_enum)]
+    part: Option<Part>,
+    /// Mask secrets, names and identifiers in the conversation
+    #[arg(long, requires = "part")]
+    redact: bool,
     /// Timing file of the typescript to read, or of the one to write if the input is none
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     timing: Option<PathBuf>,
@@ -74,7 +83,7 @@ pub(crate) struct ConvertArgs {
     brotli_q: u8,
     /// Color theme of html, svg, svg-still and cast: dark, light, high-contrast, sepia, dracula or
     /// one of your own [default: that of the recording]
-    #[arg(long, value_name = "THEME")]
+    #[arg(long, value_name = "THEME", conflicts_with = "part")]
     theme: Option<String>,
     /// Print nothing on success
     #[arg(short, long, conflicts_with = "json")]
@@ -82,6 +91,13 @@ pub(crate) struct ConvertArgs {
     /// Print the report as JSON, on standard error if standard output carries the recording
     #[arg(long)]
     json: bool,
+}
+
+/// A part of a recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Part {
+    /// Prompts and answers
+    Conversation,
 }
 
 pub(crate) fn run(args: &ConvertArgs) -> Result {
@@ -123,6 +139,7 @@ impl ConvertArgs {
                 let message = "has no colors of its own: --theme is for html, svg, svg-still and cast";
                 Err(Failure::usage(format!("{target} {message}")))
             }
+            _ if self.part.is_some() => Ok(None),
             // A recording keeps what it carries, unless it is asked for something else.
             None if target.container().is_some() || !target.has_colours() => Ok(None),
             name => Config::load()?.choose_theme(name.as_deref(), "").map_err(Failure::usage),
@@ -166,6 +183,12 @@ fn convert(args: &ConvertArgs) -> Result<Converted> {
     if let Some(theme) = theme {
         conversion = conversion.theme(theme);
     }
+    if args.part == Some(Part::Conversation) {
+        conversion = conversion.as_conversation();
+    }
+    if args.redact {
+        conversion = conversion.redact(Selection::default());
+    }
     let mut line = Progress::new("converting");
     let conversion = conversion.progress(move |done, total| line.tick(done, total));
     let done = match args.to_stdout() {
@@ -184,6 +207,9 @@ fn refused_conversion(e: ConvertError, args: &ConvertArgs) -> Failure {
         ConvertError::Write { source, .. } if args.to_stdout() => output_failed(&source),
         ConvertError::Write { path, source } => Failure::write(&path, &source),
         e @ ConvertError::BrokeOff { .. } => Failure::io(format!("{e}; --partial keeps what comes before")),
+        e @ ConvertError::NoTurns(_) => {
+            Failure::not_found(format!("{e}: only an .ahr of a session with prompts has turns"))
+        }
         e @ ConvertError::NoTimingFile => Failure::usage(format!("{e} with --out-timing")),
         e @ ConvertError::SameTimingFile(_) => {
             Failure::usage(format!("{e}: give another name with --out-timing"))
@@ -191,6 +217,8 @@ fn refused_conversion(e: ConvertError, args: &ConvertArgs) -> Failure {
         e @ (ConvertError::SameFile(_)
         | ConvertError::UnknownFormat(_)
         | ConvertError::ReadOnly(_)
+        | ConvertError::NoConversationAs(_)
+        | ConvertError::Scrub(_)
         | ConvertError::CassetteToWriter) => Failure::usage(e.to_string()),
         e => Failure::io(e.to_string()),
     }
@@ -203,6 +231,9 @@ fn report(done: &Converted, args: &ConvertArgs) {
     }
     if args.quiet {
         return;
+    }
+    if let Some(conversation) = &done.conversation {
+        return report_conversation(conversation, done);
     }
     say(format_args!(
         "{} to {}: {} events, {} of output, {}; {} written",
@@ -225,8 +256,25 @@ fn report(done: &Converted, args: &ConvertArgs) {
     }
 }
 
+fn report_conversation(conversation: &ConversationReport, done: &Converted) {
+    say(format_args!(
+        "{} to {}: {}; {} written",
+        done.from,
+        done.to,
+        human::count(conversation.prompts, "prompt"),
+        human::bytes(done.written),
+    ));
+    let Some(redacted) = &conversation.redacted else { return };
+    for (rule, hits) in redacted {
+        say(format_args!("{rule}: {}", human::count(*hits, "hit")));
+    }
+    let hits: u64 = redacted.iter().map(|(_, hits)| hits).sum();
+    let rules = human::count(redacted.len() as u64, "rule");
+    say(format_args!("redacted: {} of {rules}", human::count(hits, "hit")));
+}
+
 fn to_json(done: &Converted, args: &ConvertArgs) -> Value {
-    json!({
+    let mut value = json!({
         "in": args.input.to_string_lossy(),
         "out": args.output.to_string_lossy(),
         "from": done.from.to_string(),
@@ -239,5 +287,12 @@ fn to_json(done: &Converted, args: &ConvertArgs) -> Value {
         "notes": done.notes,
         "more_notes": done.more_notes,
         "broke_off": done.broke_off,
-    })
+    });
+    if let Some(conversation) = &done.conversation {
+        value["prompts"] = conversation.prompts.into();
+        let rule = |(rule, hits): &(String, u64)| json!({"rule": rule, "hits": hits});
+        value["redacted"] =
+            conversation.redacted.as_ref().map(|r| r.iter().map(rule).collect::<Vec<_>>()).into();
+    }
+    value
 }

@@ -20,6 +20,7 @@ mod bus;
 mod cassette;
 mod commands;
 mod config;
+mod conversation;
 mod convert;
 #[cfg(feature = "hotkeys")]
 mod desktop;

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use tapdeck_core::Change;
-use tapdeck_core::turns::{Judgement, Turn};
+use tapdeck_core::turns::{Answered, Decision, Judgement, Part, Turn};
+use tapdeck_core::{Change, Party};
 
 /// Of an answer as it was shown, this much is written; its bytes are in the recording.
 const TEXT: usize = 1 << 20;
+/// Of the texts of the tools that a turn ran, this much is written.
+const TOOLS: usize = 256 << 10;
 
 pub(super) fn holder(ts: u64, change: &Change) -> String {
     let name = |n: &Option<Arc<str>>| n.as_deref().map(str::to_owned);
@@ -33,7 +35,7 @@ pub(super) fn turn(ts: u64, base: u64, turn: &Turn) -> String {
     while !turn.text.is_char_boundary(cut) {
         cut -= 1;
     }
-    let line = json!({
+    let mut line = json!({
         "ts_ns": ts,
         "kind": "turn",
         "number": turn.number,
@@ -46,6 +48,66 @@ pub(super) fn turn(ts: u64, base: u64, turn: &Turn) -> String {
         "interrupted": turn.interrupted,
         "truncated": turn.truncated || cut < turn.text.len(),
         "evidence": turn.evidence.name(),
+    });
+    if let Some(by) = &turn.by {
+        line["by"] = party(by);
+    }
+    if !turn.parts.is_empty() {
+        let mut room = TOOLS;
+        line["parts"] = turn.parts.iter().map(|p| part(p, &mut room)).collect();
+    }
+    format!("{line}\n")
+}
+
+fn party(party: &Party) -> Value {
+    json!({"name": *party.name, "role": party.role.name()})
+}
+
+/// A part of an answer: how many of its lines, or a tool that was run. Without room, the texts of
+/// tools are left out.
+fn part(part: &Part, room: &mut usize) -> Value {
+    match part {
+        Part::Text { at, lines } => json!({"at_ns": at.as_nanos(), "lines": lines}),
+        Part::Tool(run) => {
+            let mut keep = |text: &str| {
+                let kept = text.len() <= *room;
+                *room -= if kept { text.len() } else { 0 };
+                kept.then(|| text.to_owned())
+            };
+            json!({
+                "at_ns": run.at.as_nanos(),
+                "tool": run.name,
+                "about": keep(&run.about),
+                "result": run.result.as_deref().and_then(keep),
+                "failed": run.failed,
+            })
+        }
+    }
+}
+
+/// A question of the program, and how it was decided.
+pub(super) fn question(ts: u64, decision: &Decision) -> String {
+    let dialog = &decision.dialog;
+    let options: Vec<Value> =
+        dialog.options.iter().map(|o| json!({"number": o.number, "label": o.label})).collect();
+    let answer = decision.answer.as_ref().map(|answer| match answer {
+        Answered::Option(at) => match dialog.options.get(*at) {
+            Some(option) => json!({"number": option.number, "label": option.label}),
+            None => json!({"number": at + 1}),
+        },
+        Answered::Text(text) => json!({"text": text}),
+        Answered::Escape => json!({"key": "Escape"}),
+    });
+    let line = json!({
+        "ts_ns": ts,
+        "kind": "question",
+        "start_ns": decision.asked.wall.as_nanos(),
+        "end_ns": decision.over.wall.as_nanos(),
+        "text": dialog.question,
+        "detail": dialog.detail,
+        "options": options,
+        "answer": answer,
+        "by": decision.by.as_ref().map(party),
     });
     format!("{line}\n")
 }

@@ -28,23 +28,26 @@ use tapdeck_tape::ahr::{AhrWriter, Quality};
 use tapdeck_tape::cassette::{Refusal, header_losses};
 use tapdeck_tape::cast::{theme_of, theme_value};
 use tapdeck_tape::event::Count;
-use tapdeck_tape::export::{self, HtmlOptions, LinesAs, SvgOptions};
+use tapdeck_tape::export::{self, Annotations, HtmlOptions, LinesAs, SvgOptions};
 use tapdeck_tape::zst::ZstWriter;
 use tapdeck_tape::{
-    Container, EventReader, EventWriter, Format, Header, Item, Kind, Loss, Parts, RecordedTurn, Replay,
-    convert as copy, writer,
+    Container, EventReader, EventWriter, Format, Header, Item, Kind, Loss, Parts, Replay, convert as copy,
+    writer,
 };
 use tapdeck_term::Theme;
 
 use crate::OutFile;
+use crate::scrub::{ScrubError, Selection};
 
 mod beside;
 mod cassette;
+mod conversation;
 mod repair;
 mod to;
 
 use beside::{Beside, Side, new_meta};
 pub use cassette::begin_manifest;
+pub use conversation::ConversationReport;
 pub(crate) use repair::check;
 pub use repair::{Digest, Health, Repaired, repair, summarise};
 pub use to::To;
@@ -125,6 +128,15 @@ pub enum ConvertError {
         /// Why.
         why: Refusal,
     },
+    /// The recording has no turns.
+    #[error("{} has no turns, so there is no conversation in it", .0.display())]
+    NoTurns(PathBuf),
+    /// A conversation is not written in this format.
+    #[error("a conversation cannot be written as {0}; use md, html or json")]
+    NoConversationAs(To),
+    /// The rules for what is to be masked could not be loaded.
+    #[error(transparent)]
+    Scrub(#[from] ScrubError),
     /// A cassette could not be written.
     #[error(transparent)]
     Commit(#[from] CommitError),
@@ -157,6 +169,8 @@ pub struct Conversion {
     partial: bool,
     quality: u8,
     theme: Option<Theme>,
+    conversation: bool,
+    redact: Option<Selection>,
     progress: Option<Box<dyn FnMut(u64, u64)>>,
 }
 
@@ -190,6 +204,8 @@ pub struct Converted {
     pub more_notes: u64,
     /// Why the recording breaks off, where it does.
     pub broke_off: Option<String>,
+    /// What became of the conversation, if only that was to be written.
+    pub conversation: Option<ConversationReport>,
 }
 
 impl Conversion {
@@ -205,6 +221,8 @@ impl Conversion {
             partial: false,
             quality: 4,
             theme: None,
+            conversation: false,
+            redact: None,
             progress: None,
         }
     }
@@ -260,6 +278,21 @@ impl Conversion {
         self
     }
 
+    /// Writes only the conversation, as Markdown, HTML or JSON: prompts, answers, the tools that
+    /// ran, and the questions that were asked back.
+    #[must_use]
+    pub fn as_conversation(mut self) -> Self {
+        self.conversation = true;
+        self
+    }
+
+    /// Masks secrets, names and identifiers in the conversation by these rules.
+    #[must_use]
+    pub fn redact(mut self, rules: Selection) -> Self {
+        self.redact = Some(rules);
+        self
+    }
+
     /// Calls this now and then with the bytes that were read, and how many there are: 0 where that
     /// is unknown.
     #[must_use]
@@ -285,6 +318,9 @@ impl Conversion {
     }
 
     fn run(mut self, output: &mut Target<'_>) -> Result<Converted, ConvertError> {
+        if self.conversation {
+            return self.write_conversation(output);
+        }
         let container = self.to.container();
         if let Some(c) = container
             && c.format != Format::Cassette
@@ -294,7 +330,7 @@ impl Conversion {
         }
         let count = Arc::<AtomicU64>::default();
         let mut beside = Beside::default();
-        let mut turns = Vec::new();
+        let mut annotations = Annotations::default();
         let (from, reader, total) = if is_stream(&self.input) {
             let (from, reader) = open_stream(&self.input, self.from, self.timing.as_deref(), &count)?;
             (from, reader, 0)
@@ -311,7 +347,8 @@ impl Conversion {
                 beside = Beside::of(&source);
             }
             if self.to.has_turns() {
-                turns = source.turns()?;
+                annotations.turns = source.turns()?;
+                annotations.instructions = source.instructions()?;
             }
             (source.container(), source.open_counted(&count)?, source.len())
         };
@@ -336,7 +373,7 @@ impl Conversion {
             }
             None => {
                 let mut main = Main::create(output, self.overwrite, OutFile::create_shared)?;
-                let cut = self.to_export(&mut reader, turns, &mut main)?;
+                let cut = self.to_export(&mut reader, annotations, &mut main)?;
                 main.commit()?;
                 let mut losses = export_losses(self.to, &reader.seen);
                 losses.extend(cut);
@@ -356,6 +393,7 @@ impl Conversion {
             notes: seen.notes,
             more_notes: seen.more_notes,
             broke_off: seen.broke_off,
+            conversation: None,
         })
     }
 
@@ -493,11 +531,11 @@ impl Conversion {
     fn to_export(
         &self,
         reader: &mut Watched,
-        turns: Vec<RecordedTurn>,
+        annotations: Annotations,
         main: &mut Main<'_>,
     ) -> Result<Option<(Loss, Count)>, ConvertError> {
-        let lines = |form, reader: &mut Watched, turns, main: &mut Main<'_>| {
-            export::lines(form, reader, turns, ALL_ROWS, BufWriter::with_capacity(1 << 16, main))
+        let lines = |form, reader: &mut Watched, annotations: Annotations, main: &mut Main<'_>| {
+            export::lines(form, reader, annotations, ALL_ROWS, BufWriter::with_capacity(1 << 16, main))
         };
         let mut cut = None;
         let mut svg = SvgOptions::default();
@@ -506,7 +544,7 @@ impl Conversion {
             To::Html => {
                 let mut html = HtmlOptions::default();
                 html.theme = svg.theme;
-                export::html(reader, turns, html, BufWriter::new(&mut *main))
+                export::html(reader, annotations.turns, html, BufWriter::new(&mut *main))
             }
             To::Svg => {
                 let film = export::svg_animated(reader, svg, BufWriter::new(&mut *main));
@@ -516,11 +554,11 @@ impl Conversion {
             }
             To::SvgStill => Replay::to_end(reader, 0)
                 .and_then(|replay| export::svg_still(replay.term(), svg, BufWriter::new(&mut *main))),
-            To::Ansi => lines(LinesAs::Ansi, reader, turns, main),
-            To::Md => lines(LinesAs::Md, reader, turns, main),
-            To::Json => lines(LinesAs::Json, reader, turns, main),
-            To::Csv => lines(LinesAs::Csv, reader, turns, main),
-            _ => lines(LinesAs::Txt, reader, turns, main),
+            To::Ansi => lines(LinesAs::Ansi, reader, annotations, main),
+            To::Md => lines(LinesAs::Md, reader, annotations, main),
+            To::Json => lines(LinesAs::Json, reader, annotations, main),
+            To::Csv => lines(LinesAs::Csv, reader, annotations, main),
+            _ => lines(LinesAs::Txt, reader, annotations, main),
         };
         match result {
             Ok(()) => self.stop_if_broken(reader).map(|()| cut),

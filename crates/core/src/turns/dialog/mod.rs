@@ -125,9 +125,25 @@ impl Dialog {
         label.contains(ending(&squeezed(text)))
     }
 
+    /// Bytes of its texts.
+    pub(crate) fn text_len(&self) -> usize {
+        let labels = self.options.iter().map(|option| option.label.len());
+        self.question.len() + self.detail.iter().map(String::len).chain(labels).sum::<usize>()
+    }
+
     /// The place of the marked option.
     pub fn marked(&self) -> Option<usize> {
         self.options.iter().position(|option| option.marked)
+    }
+
+    /// Whether an option is a field for text.
+    pub(super) fn is_field(&self, option: usize) -> bool {
+        self.options.get(option).is_some_and(|option| option.field)
+    }
+
+    /// What is typed to choose an option.
+    pub(super) fn typed(&self, option: usize) -> Option<&str> {
+        self.options.get(option)?.types.as_deref()
     }
 
     /// What is typed to choose an option of a menu at once: its digit.

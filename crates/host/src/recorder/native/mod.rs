@@ -221,6 +221,7 @@ impl NativeTap {
                 self.write_event(&events::turn(ts, self.base_off, &turn));
             }
             Event::State(judgement) => self.write_event(&events::state(ts, &judgement)),
+            Event::Decided(decision) => self.write_event(&events::question(ts, &decision)),
             Event::Suspended => self.push(Record::mark(ts, Mark::ChildSuspended)),
             Event::Resumed => self.push(Record::mark(ts, Mark::ChildResumed)),
             Event::Exit(exit) => {
