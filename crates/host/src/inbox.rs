@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tapdeck_core::turns::Notice;
-use tapdeck_core::{Event, Fence, Offset, PartyId, Refused, Role, StickError, WallTime, WinSize};
+use tapdeck_core::{Event, Fence, KeptTree, Offset, PartyId, Refused, Role, StickError, WallTime, WinSize};
 
 use crate::glass;
 use crate::recorder::OnFailure;
@@ -40,7 +40,7 @@ pub(crate) enum Request {
     LongestLine(Sender<Option<usize>>),
     /// Whether the program waits for input.
     WaitsForInput(Sender<Option<bool>>),
-    Snapshot(u64, Arc<str>, Sender<Result<Anchor, SnapshotError>>),
+    Snapshot(NewSnapshot, Sender<Result<Anchor, SnapshotError>>),
     Service(Arc<str>),
     /// Something that was found out about the session.
     Found(Event),
@@ -96,6 +96,24 @@ pub enum Unanswered {
 
 /// How long to wait for a driver to start.
 const START: Duration = Duration::from_secs(10);
+
+/// A snapshot to be recorded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewSnapshot {
+    /// Its number.
+    pub id: u64,
+    /// A name for people; may be empty.
+    pub label: Arc<str>,
+    /// What was kept of the files.
+    pub tree: Option<Arc<KeptTree>>,
+}
+
+impl NewSnapshot {
+    pub(crate) fn event(self) -> Event {
+        let Self { id, label, tree } = self;
+        Event::Snapshot { id, label, tree }
+    }
+}
 
 /// Where in a recording a snapshot was taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -282,12 +300,17 @@ impl Handle {
     /// Has a snapshot recorded, behind everything that the program has written so far, and waits
     /// until it is on disk.
     pub fn snapshot(&self, id: u64, label: &str, at_most: Duration) -> Result<Anchor, SnapshotError> {
+        self.record_snapshot(NewSnapshot { id, label: label.into(), tree: None }, at_most)
+    }
+
+    /// Does the same as [`Handle::snapshot`] with all that is known of the snapshot.
+    pub fn record_snapshot(&self, taken: NewSnapshot, at_most: Duration) -> Result<Anchor, SnapshotError> {
         self.refuse_deadlock()?;
-        if label.len() > usize::from(u16::MAX) {
-            return Err(SnapshotError::LongLabel(label.len()));
+        if taken.label.len() > usize::from(u16::MAX) {
+            return Err(SnapshotError::LongLabel(taken.label.len()));
         }
         let (tx, rx) = channel();
-        self.post(Request::Snapshot(id, label.into(), tx));
+        self.post(Request::Snapshot(taken, tx));
         rx.recv_timeout(at_most).unwrap_or_else(|e| {
             Err(match e {
                 RecvTimeoutError::Timeout => SnapshotError::Late(at_most),

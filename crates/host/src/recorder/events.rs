@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use tapdeck_core::Change;
+use tapdeck_core::{Change, KeptTree};
 use tapdeck_core::turns::{Judgement, Turn};
 
 /// Of an answer as it was shown, this much is written; its bytes are in the recording.
@@ -41,6 +41,26 @@ pub(super) fn turn(ts: u64, base: u64, turn: &Turn) -> String {
         "interrupted": turn.interrupted,
         "truncated": turn.truncated || cut < turn.text.len(),
         "evidence": turn.evidence.name(),
+    });
+    format!("{line}\n")
+}
+
+/// A tree of files that was kept, and the snapshot of the recording that it belongs to.
+pub(super) fn tree(ts: u64, snapshot: u64, anchor: u64, tree: &KeptTree) -> String {
+    let line = json!({
+        "ts_ns": ts,
+        "kind": "tree",
+        "n": tree.number,
+        "snapshot": snapshot,
+        "anchor_byte": anchor,
+        "provider": tree.provider,
+        "commit": tree.id,
+        "tree": tree.tree,
+        "ref": tree.reference,
+        "folder": tree.folder,
+        "below": tree.below,
+        "turn": tree.turn,
+        "reason": tree.reason,
     });
     format!("{line}\n")
 }

@@ -196,13 +196,16 @@ impl NativeTap {
                 self.push(Record::mark(ts, Mark::Stick(change.fence.0 as u32)));
                 self.write_event(&events::holder(ts, &change));
             }
-            Event::Snapshot { id, label } => {
+            Event::Snapshot { id, label, tree } => {
                 if !self.snapshots.waiting() {
                     self.refusal = None;
                 }
                 let anchor = Anchor { byte: entry.offset + self.base_off, at: entry.at.wall };
                 self.snapshots.add(entry.seq, id, &label, anchor);
                 self.push(Record::snapshot(ts, id, anchor.byte.0, &*label));
+                if let Some(tree) = tree {
+                    self.write_event(&events::tree(ts, id, anchor.byte.0, &tree));
+                }
             }
             Event::TurnStarted { number, .. } => self.push(Record::mark(ts, Mark::TurnStart(number))),
             Event::TurnEnded(turn) => {

@@ -1,0 +1,221 @@
+//! Keeps the files of a session while it is recorded, on a thread of its own: neither the program
+//! nor the recorder ever waits for git.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use tapdeck_host::{Anchor, Clock, Handle, NewSnapshot, Session, SharedLog, SnapshotError, Unanswered};
+use tapdeck_serve::live::OnTurn;
+
+use super::provider::{Moment, Provider, Taken, Worker};
+
+/// How long a disk may take over a snapshot.
+const DISK: Duration = Duration::from_secs(30);
+/// How long the end of a session waits for its files.
+const END: Duration = Duration::from_secs(10);
+/// How long a program in the session waits for the files of its snapshot.
+const ASKED: Duration = Duration::from_secs(5);
+
+/// What is to be done.
+#[derive(Debug)]
+enum Job {
+    /// The session has begun.
+    Start,
+    /// A turn is over.
+    Turn,
+    /// A program in the session takes a snapshot.
+    Snapshot { id: u64, label: String, reply: Sender<Result<Anchor, SnapshotError>> },
+    /// The program has ended.
+    End(Sender<()>),
+}
+
+/// The way to a keeper: what is asked before it runs is done when it does.
+#[derive(Debug, Clone)]
+pub struct TreeRequests {
+    jobs: Sender<Job>,
+    /// How many turns are over.
+    turns: Arc<AtomicU64>,
+}
+
+impl TreeRequests {
+    /// What keeps the files whenever a turn is over.
+    pub fn on_turn(&self) -> OnTurn {
+        let Self { jobs, turns } = self.clone();
+        Box::new(move |turn| {
+            turns.store(u64::from(turn.number), Ordering::Release);
+            // A keeper that is gone keeps nothing.
+            let _ = jobs.send(Job::Turn);
+        })
+    }
+
+    /// Has the files kept for a snapshot that a program takes, and the snapshot recorded. Waits for
+    /// both. Without the files, the snapshot is recorded all the same.
+    ///
+    /// # Errors
+    /// When the snapshot could not be recorded.
+    pub fn snapshot(&self, id: u64, label: &str) -> Result<Anchor, SnapshotError> {
+        let (reply, answer) = channel();
+        // The channel says when the keeper is gone.
+        let _ = self.jobs.send(Job::Snapshot { id, label: label.to_owned(), reply });
+        answer.recv_timeout(ASKED + DISK).unwrap_or_else(|e| {
+            Err(match e {
+                RecvTimeoutError::Timeout => SnapshotError::Late(ASKED + DISK),
+                RecvTimeoutError::Disconnected => Unanswered::SessionOver.into(),
+            })
+        })
+    }
+}
+
+/// Keeps the files of a session.
+#[derive(Debug)]
+pub struct Keeper {
+    requests: TreeRequests,
+    waiting: Receiver<Job>,
+    worker: Worker,
+}
+
+/// A keeper that runs.
+#[derive(Debug)]
+pub struct Keeping {
+    troubles: Arc<Mutex<Vec<String>>>,
+    _thread: JoinHandle<()>,
+}
+
+impl Keeping {
+    /// What could not be kept, a sentence each. Asked after the session's end.
+    pub fn troubles(&self) -> Vec<String> {
+        lock(&self.troubles).clone()
+    }
+}
+
+fn lock(troubles: &Mutex<Vec<String>>) -> MutexGuard<'_, Vec<String>> {
+    troubles.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Keeper {
+    /// Prepares to keep the files around a folder, for the session of this clock.
+    pub fn new(provider: Provider, folder: PathBuf) -> Self {
+        let (jobs, waiting) = channel();
+        // A process's number is used again, but not in the same second.
+        let session =
+            format!("{}-{}", tapdeck_host::calendar(Clock::start().wall_start()), std::process::id());
+        let requests = TreeRequests { jobs, turns: Arc::default() };
+        Self { requests, waiting, worker: Worker::new(provider, session, folder) }
+    }
+
+    /// The way to this keeper.
+    pub fn requests(&self) -> TreeRequests {
+        self.requests.clone()
+    }
+
+    /// Starts to keep the files of a session, which runs now.
+    ///
+    /// # Errors
+    /// When the system has no thread to give.
+    pub fn start(self, session: &Session) -> std::io::Result<Keeping> {
+        let Self { requests, waiting, worker } = self;
+        let troubles = Arc::<Mutex<Vec<String>>>::default();
+        let mut work = Work {
+            worker,
+            handle: session.handle.clone(),
+            log: session.log.clone(),
+            clock: session.clock,
+            turns: Arc::clone(&requests.turns),
+            troubles: Arc::clone(&troubles),
+        };
+        // The receiver is held by the thread that is about to start.
+        let _ = requests.jobs.send(Job::Start);
+        let thread = std::thread::Builder::new().name("tapdeck-trees".into());
+        let thread = thread.spawn(move || work.run(&waiting))?;
+        session.log.before_close(move || {
+            let (reply, done) = channel();
+            if requests.jobs.send(Job::End(reply)).is_ok() {
+                // Files that take longer are not kept: the user waits for the prompt.
+                let _ = done.recv_timeout(END);
+            }
+        });
+        Ok(Keeping { troubles, _thread: thread })
+    }
+}
+
+/// The thread's own.
+struct Work {
+    worker: Worker,
+    handle: Handle,
+    log: SharedLog,
+    clock: Clock,
+    turns: Arc<AtomicU64>,
+    troubles: Arc<Mutex<Vec<String>>>,
+}
+
+impl Work {
+    fn run(&mut self, waiting: &Receiver<Job>) {
+        let mut next = waiting.recv().ok();
+        while let Some(job) = next.take() {
+            let mut after = None;
+            match job {
+                Job::Start => self.keep("start"),
+                Job::Turn => {
+                    // Turns that ended while git ran have the files of the last of them.
+                    after = std::iter::from_fn(|| waiting.try_recv().ok())
+                        .find(|job| !matches!(job, Job::Turn));
+                    self.keep("turn");
+                }
+                Job::Snapshot { id, label, reply } => {
+                    let taken = self.take("snapshot", Some((id, &label)));
+                    let tree = taken.map(|taken| Arc::new(taken.tree));
+                    // A caller that gave up no longer wants the answer.
+                    let _ = reply.send(self.record(NewSnapshot { id, label: label.into(), tree }));
+                }
+                Job::End(reply) => {
+                    self.keep("end");
+                    let _ = reply.send(());
+                    return;
+                }
+            }
+            next = after.or_else(|| waiting.recv().ok());
+        }
+    }
+
+    /// Keeps the files as they are now, and has that recorded if they have changed.
+    fn keep(&mut self, reason: &'static str) {
+        let Some(Taken { tree, label, is_new: true }) = self.take(reason, None) else { return };
+        let taken = NewSnapshot { id: tree.number, label: label.into(), tree: Some(Arc::new(tree)) };
+        if let Err(e) = self.record(taken) {
+            self.note(format!("the files were kept, but not recorded: {e}"));
+        }
+    }
+
+    fn take(&mut self, reason: &'static str, snapshot: Option<(u64, &str)>) -> Option<Taken> {
+        let moment = Moment { reason, turn: self.turns.load(Ordering::Acquire), snapshot };
+        let taken = self.worker.take(&moment);
+        for remark in self.worker.remarks().to_vec() {
+            self.note(remark);
+        }
+        taken.unwrap_or_else(|e| {
+            self.note(e.to_string());
+            None
+        })
+    }
+
+    /// Records a snapshot, by the driver or, once that has ended, directly.
+    fn record(&self, taken: NewSnapshot) -> Result<Anchor, SnapshotError> {
+        match self.handle.record_snapshot(taken.clone(), DISK) {
+            Err(SnapshotError::Unanswered(Unanswered::SessionOver)) => {
+                self.log.record_last_snapshot(taken, self.clock.now(), DISK)
+            }
+            recorded => recorded,
+        }
+    }
+
+    fn note(&self, trouble: String) {
+        let mut troubles = lock(&self.troubles);
+        if !troubles.contains(&trouble) {
+            troubles.push(trouble);
+        }
+    }
+}
