@@ -169,6 +169,13 @@ pub enum Event {
     TurnEnded(Arc<Turn>),
     /// What the program is doing has changed.
     State(Arc<Judgement>),
+    /// The agent has this conversation, by which it can be resumed.
+    Conversation {
+        /// The name of the agent's rules.
+        agent: Arc<str>,
+        /// What the agent calls the conversation.
+        id: Arc<str>,
+    },
     /// Program and host were suspended together.
     Suspended,
     /// Program and host go on.

@@ -216,6 +216,9 @@ impl Handle {
                 Event::TurnEnded(Arc::new(turn))
             }
             Notice::State(judgement) => Event::State(Arc::new(judgement.clone())),
+            Notice::Conversation { agent, id } => {
+                Event::Conversation { agent: Arc::clone(agent), id: Arc::clone(id) }
+            }
             _ => return,
         };
         self.post(Request::Found(event));

@@ -26,6 +26,9 @@ pub(crate) const BUILTIN: [(&str, &str); 9] = [
     ("qwen", include_str!("../agents/qwen.toml")),
 ];
 
+/// The endings of scripts that an interpreter runs.
+const SCRIPTS: [&str; 5] = [".js", ".mjs", ".cjs", ".py", ".sh"];
+
 /// A rule file that cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -69,6 +72,8 @@ pub(crate) struct AgentFile {
     /// The commands that it is for.
     pub(crate) commands: Vec<String>,
     base: Option<String>,
+    /// The arguments with which it resumes a conversation, whose id stands for `{id}`.
+    resume: Vec<String>,
     text: RuleText,
 }
 
@@ -83,6 +88,8 @@ struct Turns {
     #[serde(default)]
     commands: Vec<String>,
     base: Option<String>,
+    #[serde(default)]
+    resume: Vec<String>,
     settle_ms: Option<u64>,
     #[serde(default)]
     by_state: bool,
@@ -258,6 +265,7 @@ impl AgentFile {
             name: name.into(),
             commands: turns.commands,
             base: turns.base,
+            resume: turns.resume,
             text: RuleText {
                 name: name.into(),
                 prompts: prompts.collect(),
@@ -335,8 +343,7 @@ impl Agents {
             "npx" | "env" | "uv" | "uvx" | "pipx" | "nice" | "timeout" | "sudo" => 4,
             _ => 0,
         };
-        let endings = [".js", ".mjs", ".cjs", ".py", ".sh"];
-        let bare = |word: String| match endings.iter().find_map(|e| word.strip_suffix(e)) {
+        let bare = |word: String| match SCRIPTS.iter().find_map(|e| word.strip_suffix(e)) {
             Some(bare) => bare.to_owned(),
             None => word,
         };
@@ -345,6 +352,33 @@ impl Agents {
             Some(file) => &file.name,
             None => "generic",
         }
+    }
+
+    /// A command line with which an agent resumes a conversation, made from the one that it was
+    /// started with; `None` where its rules do not say how, or the command line is not understood.
+    pub fn resumed(&self, name: &str, argv: &[String], id: &str) -> Option<Vec<String>> {
+        let file = self.0.iter().find(|f| f.name == name)?;
+        // What an agent wrote down is not taken for an option, or for several words.
+        let is_id = |c: char| c.is_ascii_alphanumeric() || "-_.:".contains(c);
+        if file.resume.is_empty() || id.is_empty() || id.starts_with('-') || !id.chars().all(is_id) {
+            return None;
+        }
+        let is_agent = |word: &String| {
+            let bare = word.rsplit('/').next().unwrap_or("");
+            let bare = SCRIPTS.iter().find_map(|end| bare.strip_suffix(end)).unwrap_or(bare);
+            file.commands.iter().any(|command| command == bare)
+        };
+        // A shell's command is one word, which only the shell understands.
+        if argv.iter().any(|word| word == "-c") {
+            return None;
+        }
+        let at = argv.iter().position(is_agent)? + 1;
+        let (program, mut rest) = argv.split_at(at);
+        if rest.first() == file.resume.first() {
+            rest = rest.get(file.resume.len()..).unwrap_or_default();
+        }
+        let resume = file.resume.iter().map(|word| word.replace("{id}", id));
+        Some(program.iter().cloned().chain(resume).chain(rest.iter().cloned()).collect())
     }
 
     /// The rules of a file, with those that it builds on; `None` when there is no such file.
@@ -397,6 +431,28 @@ mod tests {
             ("make test", "generic"),
         ] {
             assert_eq!(agents.for_command(&argv(line)), wanted, "{line}");
+        }
+    }
+
+    #[test]
+    fn agents_resume_a_conversation_in_their_own_way() {
+        let agents = Agents::new(&[]).expect("read");
+        let argv = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        for (agent, line, wanted) in [
+            ("claude", "claude", Some("claude --resume c-1")),
+            ("claude", "/opt/claude --model x", Some("/opt/claude --resume c-1 --model x")),
+            ("claude", "claude --resume old --verbose", Some("claude --resume c-1 --verbose")),
+            ("codex", "node /opt/codex.js --no-alt-screen", Some("node /opt/codex.js resume c-1 --no-alt-screen")),
+            ("codex", "codex resume old", Some("codex resume c-1")),
+            ("claude", "sh -c claude", None),
+            ("claude", "vim", None),
+            ("shell", "bash", None),
+        ] {
+            let resumed = agents.resumed(agent, &argv(line), "c-1");
+            assert_eq!(resumed, wanted.map(argv), "{line}");
+        }
+        for id in ["", "--help", "a b", "a;b"] {
+            assert_eq!(agents.resumed("claude", &argv("claude"), id), None, "{id:?}");
         }
     }
 

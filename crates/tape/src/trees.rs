@@ -48,28 +48,54 @@ pub struct RecordedTree {
     pub reason: String,
 }
 
+/// A conversation of an agent in a recorded session.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[non_exhaustive]
+pub struct RecordedConversation {
+    /// When it became known.
+    #[serde(with = "crate::nanos", rename = "ts_ns")]
+    pub at: WallTime,
+    /// The name of the agent's rules.
+    pub agent: String,
+    /// What the agent calls it.
+    pub id: String,
+}
+
 /// Reads the kept trees of a sidecar of events, in their order. Other lines are passed over.
 ///
 /// # Errors
 /// When the reader fails.
 pub fn trees_of(sidecar: impl Read) -> Result<Vec<RecordedTree>> {
+    of_kind(sidecar, "tree")
+}
+
+/// Reads the conversations of a sidecar of events, in their order. Other lines are passed over.
+///
+/// # Errors
+/// When the reader fails.
+pub fn conversations_of(sidecar: impl Read) -> Result<Vec<RecordedConversation>> {
+    of_kind(sidecar, "conversation")
+}
+
+fn of_kind<T: serde::de::DeserializeOwned>(sidecar: impl Read, kind: &str) -> Result<Vec<T>> {
     #[derive(Deserialize)]
     struct KindOnly {
         kind: String,
     }
+    let mark = format!("\"{kind}\"");
     let mut lines = Lines::new(sidecar);
-    let mut trees = Vec::new();
+    let mut found = Vec::new();
     while let Some(line) = lines.next_line()? {
         // Most lines are about turns and states, which can be long.
-        if trees.len() < MAX
-            && memchr::memmem::find(line.text, b"\"tree\"").is_some()
-            && serde_json::from_slice::<KindOnly>(line.text).is_ok_and(|line| line.kind == "tree")
-            && let Ok(tree) = serde_json::from_slice(line.text)
+        if found.len() < MAX
+            && memchr::memmem::find(line.text, mark.as_bytes()).is_some()
+            && serde_json::from_slice::<KindOnly>(line.text).is_ok_and(|line| line.kind == kind)
+            && let Ok(line) = serde_json::from_slice(line.text)
         {
-            trees.push(tree);
+            found.push(line);
         }
     }
-    Ok(trees)
+    Ok(found)
 }
 
 #[cfg(test)]

@@ -246,4 +246,11 @@ pub enum Notice {
     },
     /// The state changed.
     State(Judgement),
+    /// The agent's journals say which conversation it has, by which it can be resumed.
+    Conversation {
+        /// The name of the agent's rules.
+        agent: Arc<str>,
+        /// What the agent calls the conversation.
+        id: Arc<str>,
+    },
 }

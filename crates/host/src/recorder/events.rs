@@ -65,6 +65,12 @@ pub(super) fn tree(ts: u64, snapshot: u64, anchor: u64, tree: &KeptTree) -> Stri
     format!("{line}\n")
 }
 
+/// The conversation of an agent, by which it can be resumed.
+pub(super) fn conversation(ts: u64, agent: &str, id: &str) -> String {
+    let line = json!({ "ts_ns": ts, "kind": "conversation", "agent": agent, "id": id });
+    format!("{line}\n")
+}
+
 /// A change of state, and why.
 pub(super) fn state(ts: u64, judgement: &Judgement) -> String {
     let rows: Vec<Value> = judgement.rows.iter().map(|(row, text)| json!([row, text])).collect();

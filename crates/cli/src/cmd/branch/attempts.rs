@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use tapdeck_core::WallTime;
 use tapdeck_host::{Source, state_folder};
 use tapdeck_tape::meta::{Meta, Parent};
-use tapdeck_tape::{RecordedTree, trees_of};
+use tapdeck_tape::{RecordedConversation, RecordedTree, conversations_of, trees_of};
 
 use crate::failure::{Failure, Result};
 use crate::sessions;
@@ -56,6 +56,13 @@ pub(super) fn trees(source: &Source) -> Result<Vec<RecordedTree>> {
     Ok(trees_of(std::io::BufReader::new(events)).map_err(|e| source.read_error(e))?)
 }
 
+/// The newest conversation of a recording until a moment: that of the agent at that time.
+pub(super) fn conversation(source: &Source, until: WallTime) -> Result<Option<RecordedConversation>> {
+    let Some(events) = source.sidecar("events.jsonl") else { return Ok(None) };
+    let all = conversations_of(std::io::BufReader::new(events)).map_err(|e| source.read_error(e))?;
+    Ok(all.into_iter().rev().find(|conversation| conversation.at <= until))
+}
+
 /// A recorded attempt.
 pub(super) struct Found {
     pub(super) source: Source,
@@ -81,7 +88,7 @@ pub(super) fn all() -> Vec<Found> {
 
 /// Whether an attempt was branched from this recording.
 pub(super) fn is_child(parent: &Parent, path: &Path, started: WallTime) -> bool {
-    let is_same_path = std::path::absolute(path).is_ok_and(|path| path == Path::new(&parent.path));
+    let is_same_path = path.canonicalize().is_ok_and(|path| path == Path::new(&parent.path));
     match started == WallTime::ZERO || parent.started_at == WallTime::ZERO {
         true => is_same_path,
         // It may have been moved since; one that has its name now may be another.

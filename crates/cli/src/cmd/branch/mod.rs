@@ -13,6 +13,7 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::json;
 use tapdeck::trees::{Repository, TreeError};
+use tapdeck_core::WallTime;
 use tapdeck_host::{Source, disk};
 use tapdeck_proto::bus::{Outcome, Role};
 use tapdeck_tape::RecordedTree;
@@ -74,6 +75,12 @@ pub(crate) struct BranchArgs {
     /// Start a new conversation, even if the agent can resume the recorded one
     #[arg(long)]
     no_resume: bool,
+    /// Agent rules for detecting turns and states [default: those for the command]
+    #[arg(long, value_name = "NAME")]
+    agent: Option<String>,
+    /// Regular expression for the program's prompt, as with rec
+    #[arg(long, value_name = "RE")]
+    prompt: Option<String>,
     /// Timeout of each step of submitting the instruction
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = parse::duration)]
     timeout: Duration,
@@ -93,7 +100,7 @@ pub(crate) fn run(args: &BranchArgs) -> Result {
 
 fn branch(args: &BranchArgs) -> Result {
     let source = args.input.find(&args.file)?;
-    let path = std::path::absolute(&args.file)?;
+    let path = args.file.canonicalize().map_err(|e| Failure::file(&args.file, &e))?;
     let shown = human::printable(&args.file.to_string_lossy());
     let trees = attempts::trees(&source)?;
     if trees.is_empty() {
@@ -104,7 +111,7 @@ fn branch(args: &BranchArgs) -> Result {
     let tree = args.at.tree_before(&source, &trees)?;
     let meta = source.meta().unwrap_or_default();
     let repository = repository(tree, args.repository.as_deref())?;
-    let command = command(args, &source, &meta)?;
+    let command = command(args, &source, &meta, tree.at)?;
     let attempt = attempts::name(&path)?;
     let worktree = match &args.worktree {
         Some(given) => std::path::absolute(given)?,
@@ -122,7 +129,12 @@ fn branch(args: &BranchArgs) -> Result {
         worktree: worktree.to_string_lossy().into_owned(),
         instruction: args.instruction.clone(),
     };
-    let host = host_args(&attempt, &worktree.join(&tree.below), &meta, &parent, command)?;
+    let mut host = host_args(&attempt, &worktree.join(&tree.below), &meta, &parent)?;
+    for (option, value) in [("--agent", &args.agent), ("--prompt", &args.prompt)] {
+        host.extend(value.as_ref().map(|value| OsString::from(format!("{option}={value}"))));
+    }
+    host.push("--".into());
+    host.extend(command);
     let session = detached_host::start_quietly(host, Vec::new()).inspect_err(|_| {
         // Nothing was done in it yet. The first error is the one to report.
         let _ = repository.remove_worktree(&worktree);
@@ -183,7 +195,7 @@ fn refused(e: TreeError) -> Failure {
 }
 
 /// The command of the new session.
-fn command(args: &BranchArgs, source: &Source, meta: &Meta) -> Result<Vec<OsString>> {
+fn command(args: &BranchArgs, source: &Source, meta: &Meta, until: WallTime) -> Result<Vec<OsString>> {
     if !args.command.is_empty() {
         return Ok(args.command.clone());
     }
@@ -191,6 +203,16 @@ fn command(args: &BranchArgs, source: &Source, meta: &Meta) -> Result<Vec<OsStri
     if recorded.is_empty() {
         let path = source.path().display();
         return Err(Failure::usage(format!("{path} does not say what was run: give a command after --")));
+    }
+    let conversation = match args.no_resume {
+        true => None,
+        false => attempts::conversation(source, until)?,
+    };
+    let words = || meta.cmd_b64.is_none().then_some(&meta.cmd);
+    if let Some((conversation, words)) = conversation.zip(words())
+        && let Some(resumed) = tapdeck::turns::load()?.resumed(&conversation.agent, words, &conversation.id)
+    {
+        return Ok(resumed.into_iter().map(OsString::from).collect());
     }
     Ok(recorded)
 }
@@ -201,7 +223,6 @@ fn host_args(
     folder: &Path,
     meta: &Meta,
     parent: &Parent,
-    command: Vec<OsString>,
 ) -> Result<Vec<OsString>> {
     let (cols, rows) = if meta.cols > 0 && meta.rows > 0 { (meta.cols, meta.rows) } else { SIZE };
     let parent = serde_json::to_string(parent).map_err(|e| Failure::internal(e.to_string()))?;
@@ -212,8 +233,6 @@ fn host_args(
     args.push("--cwd".into());
     args.push(folder.into());
     args.push(attempt.recording.clone().into());
-    args.push("--".into());
-    args.extend(command);
     Ok(args)
 }
 
