@@ -154,6 +154,8 @@ pub enum Event {
         /// What was kept of the files, where Tapdeck itself had it kept.
         tree: Option<Arc<KeptTree>>,
     },
+    /// The files of the session could not be kept, or not all of them, for this reason.
+    FilesNotKept(Arc<str>),
     /// A signal was sent to the program.
     Signal(i32),
     /// A client sent the session something that is not bytes: a JSON text, kept as it is.
@@ -192,7 +194,7 @@ impl Event {
             Event::Snapshot { label, tree, .. } => {
                 label.len() + tree.as_ref().map_or(0, |tree| tree.id.len() + tree.folder.len())
             }
-            Event::Service(payload) => payload.len(),
+            Event::Service(text) | Event::FilesNotKept(text) => text.len(),
             Event::TurnEnded(turn) => turn.text.len() + turn.input.len() + turn.raw.len(),
             Event::State(judgement) => judgement.rows.iter().map(|(_, text)| text.len()).sum(),
             _ => 0,

@@ -207,6 +207,11 @@ impl Handle {
         self.post(Request::Service(payload.into()));
     }
 
+    /// Has it recorded that files of the session could not be kept.
+    pub fn files_not_kept(&self, why: &str) {
+        self.post(Request::Found(Event::FilesNotKept(why.into())));
+    }
+
     /// Puts what was found out about turns and states into the log, so that it is recorded.
     pub fn found(&self, notice: &Notice) {
         let event = match notice {

@@ -373,12 +373,9 @@ impl Agents {
             return None;
         }
         let at = argv.iter().position(is_agent)? + 1;
-        let (program, mut rest) = argv.split_at(at);
-        if rest.first() == file.resume.first() {
-            rest = rest.get(file.resume.len()..).unwrap_or_default();
-        }
+        let (program, rest) = argv.split_at(at);
         let resume = file.resume.iter().map(|word| word.replace("{id}", id));
-        Some(program.iter().cloned().chain(resume).chain(rest.iter().cloned()).collect())
+        Some(program.iter().cloned().chain(resume).chain(not_resuming(rest, &file.resume)).collect())
     }
 
     /// The rules of a file, with those that it builds on; `None` when there is no such file.
@@ -403,6 +400,27 @@ impl Agents {
         let rules = Rules::new(&file.text, base.as_ref());
         rules.map(Some).map_err(|source| AgentError::Rule { name: name.into(), source })
     }
+}
+
+/// The arguments without those that resume another conversation already, and without a first
+/// prompt: it was answered in the conversation.
+fn not_resuming(arguments: &[String], resume: &[String]) -> Vec<String> {
+    let is_option = |word: &String| word.starts_with('-');
+    let mut rest: Vec<String> = arguments.iter().skip_while(|word| !is_option(word)).cloned().collect();
+    let id = resume.iter().position(|word| word.contains("{id}")).unwrap_or(resume.len());
+    let (before, behind) = (&resume[..id], resume.get(id + 1..).unwrap_or_default());
+    if let Some(at) = before.last().filter(|word| is_option(word)).and_then(|o| rest.iter().position(|w| w == o)) {
+        rest.remove(at);
+        if rest.get(at).is_some_and(|word| !is_option(word)) {
+            rest.remove(at);
+        }
+    }
+    if !behind.is_empty()
+        && let Some(at) = rest.windows(behind.len()).position(|words| words == behind)
+    {
+        rest.drain(at..at + behind.len());
+    }
+    rest
 }
 
 #[cfg(test)]
@@ -439,11 +457,18 @@ mod tests {
         let agents = Agents::new(&[]).expect("read");
         let argv = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
         for (agent, line, wanted) in [
-            ("claude", "claude", Some("claude --resume c-1")),
-            ("claude", "/opt/claude --model x", Some("/opt/claude --resume c-1 --model x")),
-            ("claude", "claude --resume old --verbose", Some("claude --resume c-1 --verbose")),
-            ("codex", "node /opt/codex.js --no-alt-screen", Some("node /opt/codex.js resume c-1 --no-alt-screen")),
-            ("codex", "codex resume old", Some("codex resume c-1")),
+            ("claude", "claude", Some("claude --resume c-1 --fork-session")),
+            ("claude", "/opt/claude --model x", Some("/opt/claude --resume c-1 --fork-session --model x")),
+            ("claude", "claude --resume old --verbose", Some("claude --resume c-1 --fork-session --verbose")),
+            ("claude", "claude prompt", Some("claude --resume c-1 --fork-session")),
+            (
+                "claude",
+                "claude --resume old --fork-session -v",
+                Some("claude --resume c-1 --fork-session -v"),
+            ),
+            ("codex", "node /opt/codex.js --x", Some("node /opt/codex.js fork c-1 -C . --x")),
+            ("codex", "codex resume old", Some("codex fork c-1 -C .")),
+            ("codex", "codex fork old -C . --x", Some("codex fork c-1 -C . --x")),
             ("claude", "sh -c claude", None),
             ("claude", "vim", None),
             ("shell", "bash", None),

@@ -84,7 +84,7 @@ pub use format::{Beside, Container, Format, UnknownFormat, bounded, cast_version
 pub use instruction::{Branch, Instruction, instructions_of, nearest_snapshot};
 pub use json::{Extra, JsonValue};
 pub use replay::{Moment, MomentKind, Replay, snapshots_of};
-pub use trees::{RecordedConversation, RecordedTree, conversations_of, trees_of};
+pub use trees::{RecordedConversation, RecordedTree, conversations_of, files_not_kept, trees_of};
 pub use turns::{RecordedTurn, TurnWatch, is_turn, turns_of};
 
 pub use tapdeck_core::{Exit, Time, WallTime};

@@ -69,6 +69,18 @@ pub fn trees_of(sidecar: impl Read) -> Result<Vec<RecordedTree>> {
     of_kind(sidecar, "tree")
 }
 
+/// Reads from a sidecar of events why files of the session could not be kept.
+///
+/// # Errors
+/// When the reader fails.
+pub fn files_not_kept(sidecar: impl Read) -> Result<Vec<String>> {
+    #[derive(Deserialize)]
+    struct NotKept {
+        why: String,
+    }
+    Ok(of_kind::<NotKept>(sidecar, "files_not_kept")?.into_iter().map(|line| line.why).collect())
+}
+
 /// Reads the conversations of a sidecar of events, in their order. Other lines are passed over.
 ///
 /// # Errors

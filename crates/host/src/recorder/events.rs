@@ -65,6 +65,12 @@ pub(super) fn tree(ts: u64, snapshot: u64, anchor: u64, tree: &KeptTree) -> Stri
     format!("{line}\n")
 }
 
+/// Files of the session that could not be kept, and why.
+pub(super) fn files_not_kept(ts: u64, why: &str) -> String {
+    let line = json!({ "ts_ns": ts, "kind": "files_not_kept", "why": why });
+    format!("{line}\n")
+}
+
 /// The conversation of an agent, by which it can be resumed.
 pub(super) fn conversation(ts: u64, agent: &str, id: &str) -> String {
     let line = json!({ "ts_ns": ts, "kind": "conversation", "agent": agent, "id": id });

@@ -215,6 +215,7 @@ impl Work {
     fn note(&self, trouble: String) {
         let mut troubles = lock(&self.troubles);
         if !troubles.contains(&trouble) {
+            self.handle.files_not_kept(&trouble);
             troubles.push(trouble);
         }
     }

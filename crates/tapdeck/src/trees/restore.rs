@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use tapdeck_host::disk;
+use tapdeck_host::{OutFile, disk};
 
 use super::TreeError;
 use super::git::Git;
@@ -52,20 +52,16 @@ impl Repository {
 
     /// Writes the files of a commit, byte for byte.
     fn fill(&self, commit: &str, to: &Path) -> Result<(), TreeError> {
-        let scratch = Scratch::open(self)?;
-        let index = scratch.file("index.restore");
-        let git = || scratch.git_in(to).env("GIT_INDEX_FILE", &index);
-        let written = git()
-            .args(["read-tree", commit])
-            .bytes()
-            .and_then(|_| git().args(["checkout-index", "--all", "--force"]).bytes());
-        // A file that stays is written over by the next.
-        let _ = disk::remove_file(&index);
-        written?;
-        // The worktree's own index, so that git shows what is changed from here on.
-        Git::in_folder(to).args(["read-tree", "HEAD"]).bytes()?;
-        // It reads the files once; what it says of those that a filter would change is no failure.
-        Git::in_folder(to).args(["update-index", "--refresh", "-q"]).run()?;
-        Ok(())
+        let worktree = Self::find(to)?;
+        let scratch = Scratch::open(&worktree)?;
+        scratch.forget()?;
+        // The list of untracked files is made by the git that uses the index next.
+        let git = || scratch.git().args(["-c", "core.untrackedCache=false"]);
+        git().args(["read-tree", commit]).bytes()?;
+        git().args(["checkout-index", "--all", "--force", "--index"]).bytes()?;
+        // It knows the files, so git shows what is changed from here on without reading them again.
+        let path = worktree.own.join("index");
+        let copied = fs::read(scratch.index()).and_then(|index| OutFile::replace(&path, &index));
+        copied.map_err(|why| TreeError::Io { path, why })
     }
 }

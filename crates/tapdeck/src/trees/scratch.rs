@@ -97,18 +97,18 @@ impl Scratch {
 
     /// Calls git with the working tree of the repository.
     pub(super) fn git(&self) -> Git {
-        self.git_in(&self.root)
-    }
-
-    /// Calls git with another working tree.
-    pub(super) fn git_in(&self, tree: &Path) -> Git {
-        Git::in_folder(tree)
+        Git::in_folder(&self.root)
             .env("GIT_DIR", &self.folder)
-            .env("GIT_WORK_TREE", tree)
+            .env("GIT_WORK_TREE", &self.root)
             .env("GIT_OBJECT_DIRECTORY", &self.objects)
             .env("GIT_CONFIG_GLOBAL", "/dev/null")
             .env("GIT_CONFIG_NOSYSTEM", "1")
             .env("GIT_ATTR_NOSYSTEM", "1")
+    }
+
+    /// What is known of the files.
+    pub(super) fn index(&self) -> PathBuf {
+        self.folder.join("index")
     }
 
     /// Forgets what is known of the files, so that all are read anew.
@@ -116,13 +116,8 @@ impl Scratch {
     /// # Errors
     /// When the index cannot be removed.
     pub(super) fn forget(&self) -> Result<(), TreeError> {
-        let path = self.folder.join("index");
+        let path = self.index();
         remove(&path).map_err(|why| TreeError::Io { path, why })
-    }
-
-    /// Where a file for one purpose can be made.
-    pub(super) fn file(&self, name: &str) -> PathBuf {
-        self.folder.join(name)
     }
 }
 

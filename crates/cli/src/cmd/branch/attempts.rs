@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use tapdeck_core::WallTime;
 use tapdeck_host::{Source, state_folder};
 use tapdeck_tape::meta::{Meta, Parent};
-use tapdeck_tape::{RecordedConversation, RecordedTree, conversations_of, trees_of};
+use tapdeck_tape::{RecordedConversation, RecordedTree, conversations_of, files_not_kept, trees_of};
 
 use crate::failure::{Failure, Result};
 use crate::sessions;
@@ -54,6 +54,13 @@ pub(super) fn name(recording: &Path) -> Result<Attempt> {
 pub(super) fn trees(source: &Source) -> Result<Vec<RecordedTree>> {
     let Some(events) = source.sidecar("events.jsonl") else { return Ok(Vec::new()) };
     Ok(trees_of(std::io::BufReader::new(events)).map_err(|e| source.read_error(e))?)
+}
+
+/// Why the files of a recording could not be kept, if that failed.
+pub(super) fn not_kept(source: &Source) -> Result<Option<String>> {
+    let Some(events) = source.sidecar("events.jsonl") else { return Ok(None) };
+    let all = files_not_kept(std::io::BufReader::new(events)).map_err(|e| source.read_error(e))?;
+    Ok(all.into_iter().next())
 }
 
 /// The newest conversation of a recording until a moment: that of the agent at that time.

@@ -104,9 +104,9 @@ fn branch(args: &BranchArgs) -> Result {
     let shown = human::printable(&args.file.to_string_lossy());
     let trees = attempts::trees(&source)?;
     if trees.is_empty() {
-        return Err(Failure::not_found(format!(
-            "{shown}: no files were kept with it: record with rec --snapshots git"
-        )));
+        let why = attempts::not_kept(&source)?.map(|why| human::printable(&why));
+        let why = why.unwrap_or_else(|| "record with rec --snapshots git".into());
+        return Err(Failure::not_found(format!("{shown}: no files were kept with it: {why}")));
     }
     let tree = args.at.tree_before(&source, &trees)?;
     let meta = source.meta().unwrap_or_default();

@@ -213,6 +213,7 @@ impl NativeTap {
                 self.write_event(&events::turn(ts, self.base_off, &turn));
             }
             Event::State(judgement) => self.write_event(&events::state(ts, &judgement)),
+            Event::FilesNotKept(why) => self.write_event(&events::files_not_kept(ts, &why)),
             Event::Conversation { agent, id } => self.write_event(&events::conversation(ts, &agent, &id)),
             Event::Suspended => self.push(Record::mark(ts, Mark::ChildSuspended)),
             Event::Resumed => self.push(Record::mark(ts, Mark::ChildResumed)),
