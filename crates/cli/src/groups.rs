@@ -10,7 +10,10 @@ pub(crate) struct Group {
 
 /// All groups. A command that a feature leaves out keeps its place here.
 pub(crate) const GROUPS: [Group; 7] = [
-    Group { title: "Record and replay", names: &["rec", "play", "view", "snapshot", "branch-points", "branch", "branches"] },
+    Group {
+        title: "Record and replay",
+        names: &["rec", "play", "view", "snapshot", "branch-points", "branch", "branches"],
+    },
     Group {
         title: "Live sessions",
         names: &[

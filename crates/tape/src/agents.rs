@@ -409,7 +409,9 @@ fn not_resuming(arguments: &[String], resume: &[String]) -> Vec<String> {
     let mut rest: Vec<String> = arguments.iter().skip_while(|word| !is_option(word)).cloned().collect();
     let id = resume.iter().position(|word| word.contains("{id}")).unwrap_or(resume.len());
     let (before, behind) = (&resume[..id], resume.get(id + 1..).unwrap_or_default());
-    if let Some(at) = before.last().filter(|word| is_option(word)).and_then(|o| rest.iter().position(|w| w == o)) {
+    if let Some(at) =
+        before.last().filter(|word| is_option(word)).and_then(|o| rest.iter().position(|w| w == o))
+    {
         rest.remove(at);
         if rest.get(at).is_some_and(|word| !is_option(word)) {
             rest.remove(at);

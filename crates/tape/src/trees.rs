@@ -1,5 +1,5 @@
-//! The kept trees of a recorded session: the lines `tree` of `NAME.events.jsonl`. Each says where the
-//! files of a snapshot are kept, so that a session can be branched from there.
+//! The kept trees of a recorded session: the lines `tree` of `NAME.events.jsonl`. Each says where
+//! the files of a snapshot are kept, so that a session can be branched from there.
 
 use std::io::Read;
 

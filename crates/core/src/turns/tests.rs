@@ -442,7 +442,14 @@ fn agent_with_journals() -> RuleText {
 impl Bench {
     fn report(&mut self, ms: u64, file: u64, sure: bool, what: Reported) {
         self.detector.advance(&self.term, at(ms));
-        let report = Report { source: "journal".into(), file, sure, conversation: None, at: WallTime::from_millis(ms), what };
+        let report = Report {
+            source: "journal".into(),
+            file,
+            sure,
+            conversation: None,
+            at: WallTime::from_millis(ms),
+            what,
+        };
         self.detector.report(&self.term, report, at(ms));
     }
 

@@ -183,7 +183,8 @@ fn is_of(
     let own = Own::Yes(id_in(journal, &record).map(Into::into));
     let Some(field) = &journal.folder else { return Some(own) };
     let folder = record.text(field);
-    let is_same = folder.is_some_and(|folder| program.folders.iter().any(|f| f.as_os_str() == folder.as_str()));
+    let is_same =
+        folder.is_some_and(|folder| program.folders.iter().any(|f| f.as_os_str() == folder.as_str()));
     Some(if is_same { own } else { Own::No })
 }
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use tapdeck_core::{Change, KeptTree};
 use tapdeck_core::turns::{Judgement, Turn};
+use tapdeck_core::{Change, KeptTree};
 
 /// Of an answer as it was shown, this much is written; its bytes are in the recording.
 const TEXT: usize = 1 << 20;

@@ -161,8 +161,8 @@ impl Work {
                 Job::Start => self.keep("start"),
                 Job::Turn => {
                     // Turns that ended while git ran have the files of the last of them.
-                    after = std::iter::from_fn(|| waiting.try_recv().ok())
-                        .find(|job| !matches!(job, Job::Turn));
+                    after =
+                        std::iter::from_fn(|| waiting.try_recv().ok()).find(|job| !matches!(job, Job::Turn));
                     self.keep("turn");
                 }
                 Job::Snapshot { id, label, reply } => {

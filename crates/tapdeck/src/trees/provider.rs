@@ -184,8 +184,7 @@ fn ask(
     moment: &Moment<'_>,
 ) -> Result<Answer, TreeError> {
     let failed = |why: String| TreeError::Hook { what: hook.argv.join(" "), why };
-    let (program, args) =
-        hook.argv.split_first().ok_or_else(|| failed("the command is empty".to_owned()))?;
+    let (program, args) = hook.argv.split_first().ok_or_else(|| failed("the command is empty".to_owned()))?;
     #[expect(clippy::disallowed_methods, reason = "the user's own program, beside the session")]
     let mut command = Command::new(program);
     command.args(args).current_dir(folder);

@@ -1,6 +1,6 @@
 //! A git folder of our own for a user's working tree. It has an index of its own and no settings or
-//! attributes of the user, so files are kept and put back byte for byte: no line ends are converted,
-//! no filters run. Objects are those of the user's repository.
+//! attributes of the user, so files are kept and put back byte for byte: no line ends are
+//! converted, no filters run. Objects are those of the user's repository.
 
 use std::fs::{self, File};
 use std::io;

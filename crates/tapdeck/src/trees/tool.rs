@@ -23,8 +23,8 @@ pub(super) struct Ran {
     pub(super) err: String,
 }
 
-/// Runs a command to its end, with this on its standard input. One that takes longer than `limit` is
-/// killed, with the programs that it started.
+/// Runs a command to its end, with this on its standard input. One that takes longer than `limit`
+/// is killed, with the programs that it started.
 ///
 /// # Errors
 /// When it cannot be started, or takes too long.

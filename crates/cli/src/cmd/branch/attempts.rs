@@ -80,7 +80,8 @@ pub(super) struct Found {
 /// The attempts in the folder, by the time of their start.
 pub(super) fn all() -> Vec<Found> {
     let entries = std::fs::read_dir(folder()).into_iter().flatten().flatten().take(MAX);
-    let recordings = entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|e| e == "ahr"));
+    let recordings =
+        entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|e| e == "ahr"));
     let read = |path: PathBuf| {
         // A recording that cannot be read is none of an attempt that could be shown.
         let source = Source::find(&path, None, None).ok()?;

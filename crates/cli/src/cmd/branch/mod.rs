@@ -226,7 +226,8 @@ fn host_args(
 ) -> Result<Vec<OsString>> {
     let (cols, rows) = if meta.cols > 0 && meta.rows > 0 { (meta.cols, meta.rows) } else { SIZE };
     let parent = serde_json::to_string(parent).map_err(|e| Failure::internal(e.to_string()))?;
-    let mut args: Vec<OsString> = ["rec", "--detached-host", "--snapshots=git", "--name"].map(Into::into).to_vec();
+    let mut args: Vec<OsString> =
+        ["rec", "--detached-host", "--snapshots=git", "--name"].map(Into::into).to_vec();
     args.push(attempt.name.clone().into());
     args.push(format!("--size={cols}x{rows}").into());
     args.push(format!("--parent={parent}").into());

@@ -30,9 +30,8 @@ enum Kind {
 
 impl Where {
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
-        let number = |digits: &str, what: &str| {
-            digits.parse().map_err(|_| format!("expected a number after {what}:"))
-        };
+        let number =
+            |digits: &str, what: &str| digits.parse().map_err(|_| format!("expected a number after {what}:"));
         let kind = if let Some(digits) = text.strip_prefix("turn:") {
             Kind::Turn(number(digits, "turn")?)
         } else if let Some(digits) = text.strip_prefix("line:") {
@@ -64,7 +63,11 @@ impl Where {
                         "{path} has no turn {turn}: it has {last} turns; see tapdeck turns {path}"
                     )));
                 }
-                trees.iter().rev().find(|tree| tree.turn <= *turn)
+                // Files that were kept while the next turn was at work are of a later moment.
+                let is_at_end = |tree: &RecordedTree| matches!(&*tree.reason, "turn" | "start");
+                let is_before =
+                    |tree: &&RecordedTree| tree.turn < *turn || tree.turn == *turn && is_at_end(tree);
+                trees.iter().rev().find(is_before)
             }
             Kind::Line(line) => before_byte(trees, written(source, *line)?),
             Kind::Other(position) => match Self::look_up(source, position)? {
