@@ -1,5 +1,6 @@
 //! `rec --snapshots`: what keeps the files of a session while it is recorded.
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tapdeck::trees::{HookCommand, Keeper, Provider};
@@ -35,9 +36,22 @@ impl SnapshotsArg {
     }
 }
 
+/// What is to keep the files of a session.
+pub(crate) struct Plan {
+    provider: Provider,
+    folder: PathBuf,
+}
+
+impl Plan {
+    /// What keeps the files, but for those of the recording.
+    pub(crate) fn keeper(self, recording: &Path) -> Keeper {
+        Keeper::new(self.provider, self.folder, recording)
+    }
+}
+
 /// What keeps the files around the folder of a program that is about to be started, if anything
 /// does.
-pub(crate) fn keeper(asked: Option<&SnapshotsArg>, launch: &Launch) -> Result<Option<Keeper>> {
+pub(crate) fn plan(asked: Option<&SnapshotsArg>, launch: &Launch) -> Result<Option<Plan>> {
     let config = Config::load()?.snapshots;
     // A program that never ends would keep no files at all.
     let limit = config.timeout.0.unwrap_or(LONGEST).min(LONGEST);
@@ -72,5 +86,5 @@ pub(crate) fn keeper(asked: Option<&SnapshotsArg>, launch: &Launch) -> Result<Op
         };
     }
     let folder = launch.command.cwd.clone().map_or_else(std::env::current_dir, std::path::absolute)?;
-    Ok(Some(Keeper::new(provider, folder)))
+    Ok(Some(Plan { provider, folder }))
 }

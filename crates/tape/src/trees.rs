@@ -3,7 +3,7 @@
 
 use std::io::Read;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use tapdeck_core::WallTime;
 
 use crate::Result;
@@ -13,7 +13,7 @@ use crate::lines::Lines;
 const MAX: usize = 1_000_000;
 
 /// The files of a session as they were at a snapshot.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RecordedTree {
     /// When the snapshot was recorded.

@@ -26,7 +26,7 @@ use crate::failure::{Failure, Result};
 use crate::formats;
 use crate::health::meta;
 use crate::input::InputArgs;
-use crate::kept_files::{SnapshotsArg, keeper};
+use crate::kept_files::{self, SnapshotsArg};
 use crate::keys::recipients;
 use crate::scrubbing::ScrubArgs;
 use crate::seal_key::read_key;
@@ -395,11 +395,11 @@ fn record(args: &RecArgs, mut launch: Launch) -> Result {
         // Said before the program runs, and not after it.
         return Err(Failure::write(list, &std::io::ErrorKind::NotFound.into()));
     }
-    let keeper = keeper(args.snapshots.as_ref(), &launch)?;
+    let plan = kept_files::plan(args.snapshots.as_ref(), &launch)?;
     let _held = hold_signals()?;
     let file = open(args, &launch)?;
     let container = file.container();
-    let keeper = keeper.filter(|_| container == NATIVE);
+    let keeper = plan.filter(|_| container == NATIVE).map(|plan| plan.keeper(file.path()));
     if args.snapshots.is_some() && keeper.is_none() && container != NATIVE {
         say(format_args!("{container} cannot carry snapshots, so no files are kept: only an .ahr can"));
     }

@@ -81,18 +81,18 @@ impl User {
         assert!(said.contains(why), "{args:?}: {said}");
     }
 
-    /// The lines of this kind in the recording's events.
-    fn events(&self, recording: &str, kind: &str) -> Vec<Value> {
-        let text = fs::read_to_string(self.0.sidecar(recording, "events.jsonl")).unwrap_or_default();
-        let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
-        lines.filter(|line| line["kind"] == kind).collect()
+    /// The kept files of a recording; of one that has only begun, none.
+    fn kept(&self, recording: &str) -> Vec<Value> {
+        let out = self.0.run(["branches", "--json", recording]);
+        let told = serde_json::from_slice::<Value>(&out.stdout).unwrap_or_default();
+        told["kept"].as_array().cloned().unwrap_or_default()
     }
 
     /// Has the agent do this, and waits until its files are kept.
     #[track_caller]
     fn ask(&self, prompt: &str, trees: usize) {
         self.ok(&["ask", "agent", prompt]);
-        eventually("the files to be kept", || self.events("s.ahr", "tree").len() >= trees);
+        eventually("the files to be kept", || self.kept("s.ahr").len() >= trees);
     }
 
     #[track_caller]
@@ -177,7 +177,7 @@ fn a_branch_has_the_files_of_its_moment_and_the_user_keeps_theirs() {
     let mut rec = user.start(&[]);
     rec.env("GIT_DIR", "/nowhere").env("GIT_INDEX_FILE", "/nowhere/index");
     checked(rec.output().expect("tapdeck runs"));
-    eventually("the files at the start", || user.events("s.ahr", "tree").len() == 1);
+    eventually("the files at the start", || user.kept("s.ahr").len() == 1);
     let unchanged = || {
         let git = user.0.path("project/.git");
         let refs = user.git(&["for-each-ref", "refs/heads", "refs/stash", "refs/tags"]);
@@ -210,7 +210,7 @@ fn a_branch_has_the_files_of_its_moment_and_the_user_keeps_theirs() {
     eventually("the branch to do otherwise", || worktree.join("below/other").exists());
     fs::remove_file(worktree.join("below/other")).expect("removed");
     assert_eq!(tree(&worktree), tree(&user.0.path("copies/2")));
-    let kept = &user.events("s.ahr", "tree")[2];
+    let kept = &user.kept("s.ahr")[2];
     assert_eq!((&made["commit"], kept["turn"].as_u64()), (&kept["commit"], Some(2)));
     assert_eq!(made["parent"]["at"], "turn:2");
 
@@ -246,7 +246,7 @@ fn files_are_kept_only_when_they_changed_and_where_there_is_a_repository() {
         let out = user.rec(&all).output().expect("it runs");
         let said = String::from_utf8_lossy(&out.stderr).into_owned();
         assert!(out.status.success(), "{said}");
-        let trees = user.events("s.ahr", "tree");
+        let trees = user.kept("s.ahr");
         (trees.iter().map(|t| t["reason"].as_str().expect("text").to_owned()).collect::<Vec<_>>(), said)
     };
     // Each script waits until the files at the start have been kept.
@@ -274,11 +274,17 @@ fn files_are_kept_only_when_they_changed_and_where_there_is_a_repository() {
     );
     assert_eq!(kept, ["start", "end"]);
     assert!(said.contains("sub is a repository of its own"), "{said}");
+    // The recording is no part of what it records.
+    let own = ["--snapshots", "git", "--headless", "project/own.ahr", "--", "sh", "-c", started];
+    checked(user.rec(&own).output().expect("it runs"));
+    let tree = user.kept("project/own.ahr").pop().expect("kept");
+    let names = user.git(&["ls-tree", "--name-only", tree["commit"].as_str().expect("text")]);
+    assert!(names.lines().any(|name| name == "b") && !names.contains("own"), "{names}");
     // A snapshot of the session's own has its number, and the files.
     let snapshot = format!("{} snapshot --id 77 --label mine", crate::support::TAPDECK);
     let (kept, said) = trees(&["--snapshots", "git"], &format!("echo c > c; {snapshot}"));
     assert_eq!(kept.last().map(String::as_str), Some("snapshot"), "{said}");
-    let tree = user.events("s.ahr", "tree").pop().expect("kept");
+    let tree = user.kept("s.ahr").pop().expect("kept");
     assert_eq!(tree["snapshot"], 77);
     let commit = tree["commit"].as_str().expect("text");
     assert!(user.git(&["ls-tree", "--name-only", commit]).lines().any(|name| name == "c"));
@@ -294,7 +300,7 @@ fn a_command_keeps_files_in_its_own_way() {
         "read x; printf '%s\\n' \"$x\" >> \"$HOME/asked\"; echo '{\"id\":\"zfs@1\",\"label\":\"by hand\"}'";
     let out = user.rec(&["--snapshots", hook, "--headless", "s.ahr", "--", "sh", "-c", "true"]).output();
     checked(out.expect("it runs"));
-    let trees = user.events("s.ahr", "tree");
+    let trees = user.kept("s.ahr");
     assert!(!trees.is_empty());
     assert!(trees.iter().all(|t| t["provider"] == "command" && t["commit"] == "zfs@1"), "{trees:?}");
     let asked = fs::read_to_string(user.0.path("asked")).expect("asked");

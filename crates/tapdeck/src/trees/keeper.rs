@@ -1,14 +1,16 @@
 //! Keeps the files of a session while it is recorded, on a thread of its own: neither the program
 //! nor the recorder ever waits for git.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use tapdeck_host::{Anchor, Clock, Handle, NewSnapshot, Session, SharedLog, SnapshotError, Unanswered};
+use tapdeck_host::{
+    Anchor, Clock, Handle, NewSnapshot, Session, SharedLog, SnapshotError, Source, Unanswered,
+};
 use tapdeck_serve::live::OnTurn;
 
 use super::provider::{Moment, Provider, Taken, Worker};
@@ -97,14 +99,17 @@ fn lock(troubles: &Mutex<Vec<String>>) -> MutexGuard<'_, Vec<String>> {
 }
 
 impl Keeper {
-    /// Prepares to keep the files around a folder, for the session of this clock.
-    pub fn new(provider: Provider, folder: PathBuf) -> Self {
+    /// Prepares to keep the files around a folder, but for those of the session's recording.
+    pub fn new(provider: Provider, folder: PathBuf, recording: &Path) -> Self {
         let (jobs, waiting) = channel();
         // A process's number is used again, but not in the same second.
         let session =
             format!("{}-{}", tapdeck_host::calendar(Clock::start().wall_start()), std::process::id());
+        // git names files by the folder's own path.
+        let path = recording.canonicalize().unwrap_or_else(|_| recording.to_owned());
+        let without = Source::files(&path);
         let requests = TreeRequests { jobs, turns: Arc::default() };
-        Self { requests, waiting, worker: Worker::new(provider, session, folder) }
+        Self { requests, waiting, worker: Worker::new(provider, session, folder, without) }
     }
 
     /// The way to this keeper.

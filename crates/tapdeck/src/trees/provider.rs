@@ -73,8 +73,8 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    pub(super) fn new(provider: Provider, session: String, folder: PathBuf) -> Self {
-        let git = Snapshots::new(&session);
+    pub(super) fn new(provider: Provider, session: String, folder: PathBuf, without: Vec<PathBuf>) -> Self {
+        let git = Snapshots::new(&session).without(without);
         Self { provider, session, folder, git, count: 0 }
     }
 

@@ -1,7 +1,8 @@
 //! Keeps a working tree as a commit below `refs/tapdeck`.
 
+use std::ffi::OsString;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use super::TreeError;
@@ -38,12 +39,28 @@ pub struct Snapshots {
     listed: Option<(SystemTime, u64)>,
     /// What could not be kept, once each.
     remarks: Vec<String>,
+    /// Files that are not to be kept.
+    without: Vec<PathBuf>,
 }
 
 impl Snapshots {
     /// For a session of this name, which must be its own for ever.
     pub fn new(session: &str) -> Self {
-        Self { session: session.to_owned(), last: None, count: 0, listed: None, remarks: Vec::new() }
+        Self {
+            session: session.to_owned(),
+            last: None,
+            count: 0,
+            listed: None,
+            remarks: Vec::new(),
+            without: Vec::new(),
+        }
+    }
+
+    /// Leaves these files out, such as the recording of the session.
+    #[must_use]
+    pub fn without(mut self, files: Vec<PathBuf>) -> Self {
+        self.without = files;
+        self
     }
 
     /// What could not be kept as it is, one sentence each.
@@ -94,27 +111,31 @@ impl Snapshots {
 
     /// Brings the index up to the working tree, and writes it as a tree.
     fn write_tree(&mut self, repository: &Repository, scratch: &Scratch) -> Result<String, TreeError> {
-        let mut add = Vec::new();
+        let mut add: Vec<OsString> = Vec::new();
         // The user's own list of ignored files is a setting that counts.
         let excludes = ["config", "--type=path", "--get", "core.excludesFile"];
         if let Ok(file) = Git::in_folder(&repository.root).args(excludes).line() {
-            add.extend(["-c".to_owned(), format!("core.excludesFile={file}")]);
+            add.extend(["-c".into(), format!("core.excludesFile={file}").into()]);
         }
         self.add_ignored(repository, scratch)?;
-        add.extend(["add", "--all", "--ignore-errors", "--", "."].map(str::to_owned));
+        add.extend(["add", "--all", "--ignore-errors", "--", "."].map(OsString::from));
+        for own in self.without.iter().filter_map(|file| file.strip_prefix(&repository.root).ok()) {
+            let mut without = OsString::from(":(exclude,top,literal)");
+            without.push(own);
+            add.push(without);
+        }
         let ran = scratch.git().args(&add).run()?;
+        // What it says at first is why, for instance that no object can be written.
+        let failed = || TreeError::Git { what: "git add".to_owned(), why: first_line(&ran.err) };
+        if !ran.success && !ran.err.lines().any(|line| line.starts_with("error: ")) {
+            return Err(failed());
+        }
+        let tree = scratch.git().args(["write-tree"]).line();
+        let tree = tree.map_err(|e| if ran.success { e } else { failed() })?;
         for line in ran.err.lines() {
             self.note(line);
         }
-        if !ran.success && !ran.err.lines().any(|line| line.starts_with("error: ")) {
-            return Err(TreeError::Git { what: "git add".to_owned(), why: first_line(&ran.err) });
-        }
-        let missing = |e: &TreeError| !ran.success && matches!(e, TreeError::Git { .. });
-        scratch.git().args(["write-tree"]).line().map_err(|e| match missing(&e) {
-            // What it says at first is why, for instance that no object can be written.
-            true => TreeError::Git { what: "git add".to_owned(), why: first_line(&ran.err) },
-            false => e,
-        })
+        Ok(tree)
     }
 
     /// Adds the files that the user has git track although they are ignored.

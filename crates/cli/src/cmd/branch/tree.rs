@@ -10,6 +10,7 @@ use tapdeck_host::Source;
 use tapdeck_host::registry::Listing;
 use tapdeck_proto::bus::{InfoWanted, Role};
 use tapdeck_serve::client::{ANSWER, connect_to_watch};
+use tapdeck_tape::RecordedTree;
 use tapdeck_tape::meta::{Exit, Meta};
 
 use super::attempts::{self, Found};
@@ -26,7 +27,8 @@ const DEPTH: usize = 32;
 #[derive(Args)]
 #[command(after_help = "\
 Shows each attempt below the one it was branched from: its moment, state, duration and instruction,
-and what it changed since then, as git diff --stat shows it.
+and what it changed since then, as git diff --stat shows it. --json also has the kept files of the
+recording.
 
 Examples:
   tapdeck branches demo.ahr
@@ -65,6 +67,8 @@ struct Shown {
 #[derive(Debug, Serialize)]
 struct Root {
     file: String,
+    /// The kept files that a session can be branched from.
+    kept: Vec<RecordedTree>,
     branches: Vec<Shown>,
 }
 
@@ -76,7 +80,7 @@ pub(crate) fn list(args: &BranchesArgs) -> Result {
     let branches = below(&all, &live, &args.file, started, 0);
     let file = args.file.to_string_lossy().into_owned();
     if args.json {
-        print_json(&Root { file, branches });
+        print_json(&Root { file, kept: attempts::trees(&source)?, branches });
         return Ok(Ending::Done);
     }
     let mut text = format!("{}\n", human::printable(&file));
