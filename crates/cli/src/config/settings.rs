@@ -144,7 +144,8 @@ tables! {
     /// The viewer, `tapdeck view`.
     [view] View {
         /// Program, with its arguments, that branches a session. `{recording}`, `{snapshot}`,
-        /// `{label}`, `{anchor}` and `{text}` are replaced.
+        /// `{label}`, `{anchor}` and `{text}` are replaced. Empty means `tapdeck branch`, where a
+        /// recording has kept files.
         branch_command: Vec<String> = Vec::new(),
         /// Use the mouse.
         mouse: bool = true,

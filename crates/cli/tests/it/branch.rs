@@ -104,7 +104,7 @@ impl User {
 
 #[track_caller]
 fn checked(out: Output) -> String {
-    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    assert!(out.status.success(), "{out:?}");
     String::from_utf8_lossy(&out.stdout).into_owned()
 }
 
@@ -207,9 +207,13 @@ fn a_branch_has_the_files_of_its_moment_and_the_user_keeps_theirs() {
     let made: Value = serde_json::from_str(&checked(branch.output().expect("it runs"))).expect("JSON");
     let worktree = Path::new(made["worktree"].as_str().expect("a folder")).to_owned();
     let session = made["session"].as_str().expect("an id").to_owned();
-    eventually("the branch to do otherwise", || worktree.join("below/other").exists());
-    fs::remove_file(worktree.join("below/other")).expect("removed");
-    assert_eq!(tree(&worktree), tree(&user.0.path("copies/2")));
+    let recording = made["recording"].as_str().expect("a path");
+    let is_over = |tree: &Value| tree["turn"] == 1 && tree["reason"] == "turn";
+    eventually("the branch to do otherwise", || user.kept(recording).iter().any(is_over));
+    let mut files = tree(&worktree);
+    files.retain(|(name, ..)| name != "below/other");
+    assert_eq!(files, tree(&user.0.path("copies/2")));
+    assert_eq!(fs::read_to_string(worktree.join("below/other")).expect("it did"), "other\n");
     let kept = &user.kept("s.ahr")[2];
     assert_eq!((&made["commit"], kept["turn"].as_u64()), (&kept["commit"], Some(2)));
     assert_eq!(made["parent"]["at"], "turn:2");
@@ -225,7 +229,6 @@ fn a_branch_has_the_files_of_its_moment_and_the_user_keeps_theirs() {
     user.end(&session);
 
     // A branch of the branch stands below it, with its own changes.
-    let recording = made["recording"].as_str().expect("a path");
     let second =
         user.ok(&["branch", recording, "--at", "turn:1", "--json", "--", "sh", "-c", "echo x > mine"]);
     let second: Value = serde_json::from_str(&second).expect("JSON");

@@ -73,3 +73,27 @@ fn read(from: Option<impl Read>, at_most: u64) -> io::Result<Vec<u8>> {
     }
     Ok(bytes)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str, input: &[u8], limit: Duration) -> io::Result<Ran> {
+        #[expect(clippy::disallowed_methods, reason = "a test starts programs")]
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", script]);
+        run(command, input.to_vec(), limit)
+    }
+
+    #[test]
+    fn a_program_gets_its_input_and_is_not_waited_for_longer_than_allowed() {
+        let long = Duration::from_secs(60);
+        let ran = shell("cat; echo no >&2; exit 3", &[b'x'; 300_000], long).expect("it runs");
+        assert_eq!((ran.success, ran.out.len(), &*ran.err), (false, 300_000, "no\n"));
+        let ran = shell("exec <&-; echo yes", &[b'x'; 300_000], long).expect("input is not read");
+        assert_eq!((ran.success, &ran.out[..]), (true, &b"yes\n"[..]));
+        // The programs that it started are killed with it.
+        let late = shell("sleep 1000 & sleep 1000", b"", Duration::from_millis(50));
+        assert_eq!(late.expect_err("it takes too long").kind(), io::ErrorKind::TimedOut);
+    }
+}

@@ -94,6 +94,11 @@ pub(crate) struct BranchArgs {
     command: Vec<OsString>,
 }
 
+/// Whether a session can be branched by the files that were kept with its recording.
+pub(crate) fn has_kept_files(source: &Source) -> bool {
+    attempts::trees(source).is_ok_and(|trees| trees.iter().any(|tree| tree.provider == "git"))
+}
+
 pub(crate) fn run(args: &BranchArgs) -> Result {
     branch(args).map_err(|failure| failure.about("file", args.file.to_string_lossy()))
 }
@@ -168,7 +173,7 @@ fn repository(tree: &RecordedTree, given: Option<&Path>) -> Result<Repository> {
         )));
     }
     let folder = given.unwrap_or(Path::new(&tree.folder));
-    let moved = "give --repository if it was moved";
+    let moved = "give --repository if it was moved, or masked in the recording";
     if !folder.is_dir() {
         return Err(Failure::not_found(format!("there is no folder {}: {moved}", folder.display())));
     }
