@@ -181,6 +181,7 @@ fn describe(attempt: &Shown, depth: usize, text: &mut String) {
     match attempt.diff_stat.as_deref() {
         Some("") => line("  no changes"),
         Some(stat) => stat.lines().for_each(|stat| line(&format!("  {}", stat.trim_end()))),
+        None if attempt.session.is_some() => line("  its files were not kept yet"),
         None => line("  its changes are not known: the repository or its commits are gone"),
     }
     attempt.branches.iter().for_each(|attempt| describe(attempt, depth + 1, text));
