@@ -43,9 +43,10 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// What keeps the files, but for those of the recording.
-    pub(crate) fn keeper(self, recording: &Path) -> Keeper {
-        Keeper::new(self.provider, self.folder, recording)
+    /// Keeps the files at the start, but for those of the recording.
+    pub(crate) fn begin(self, recording: &Path) -> Result<Keeper> {
+        let kept = Keeper::begin(self.provider, self.folder, recording);
+        kept.map_err(|e| Failure::io(format!("the files cannot be kept: {e}")))
     }
 }
 

@@ -399,7 +399,7 @@ fn record(args: &RecArgs, mut launch: Launch) -> Result {
     let _held = hold_signals()?;
     let file = open(args, &launch)?;
     let container = file.container();
-    let keeper = plan.filter(|_| container == NATIVE).map(|plan| plan.keeper(file.path()));
+    let keeper = plan.filter(|_| container == NATIVE).map(|plan| plan.begin(file.path())).transpose()?;
     if args.snapshots.is_some() && keeper.is_none() && container != NATIVE {
         say(format_args!("{container} cannot carry snapshots, so no files are kept: only an .ahr can"));
     }

@@ -1,6 +1,7 @@
 //! Keeps the files of a session while it is recorded, on a thread of its own: neither the program
 //! nor the recorder ever waits for git.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -13,10 +14,13 @@ use tapdeck_host::{
 };
 use tapdeck_serve::live::OnTurn;
 
+use super::TreeError;
 use super::provider::{Moment, Provider, Taken, Worker};
 
 /// How long a disk may take over a snapshot.
 const DISK: Duration = Duration::from_secs(30);
+/// How long the start of a session waits for its files.
+const START: Duration = Duration::from_secs(1);
 /// How long the end of a session waits for its files.
 const END: Duration = Duration::from_secs(10);
 /// How long a program in the session waits for the files of its snapshot.
@@ -25,8 +29,6 @@ const ASKED: Duration = Duration::from_secs(5);
 /// What is to be done.
 #[derive(Debug)]
 enum Job {
-    /// The session has begun.
-    Start,
     /// A turn is over.
     Turn,
     /// A program in the session takes a snapshot.
@@ -77,7 +79,8 @@ impl TreeRequests {
 pub struct Keeper {
     requests: TreeRequests,
     waiting: Receiver<Job>,
-    worker: Worker,
+    /// The thread that keeps the files of the start.
+    first: JoinHandle<(Worker, Result<Option<Taken>, TreeError>)>,
 }
 
 /// A keeper that runs.
@@ -99,8 +102,12 @@ fn lock(troubles: &Mutex<Vec<String>>) -> MutexGuard<'_, Vec<String>> {
 }
 
 impl Keeper {
-    /// Prepares to keep the files around a folder, but for those of the session's recording.
-    pub fn new(provider: Provider, folder: PathBuf, recording: &Path) -> Self {
+    /// Keeps the files around a folder, but for those of the session's recording, before its program
+    /// is started. Waits a second at most: if it takes longer, the program may have changed some.
+    ///
+    /// # Errors
+    /// When the system has no thread to give.
+    pub fn begin(provider: Provider, folder: PathBuf, recording: &Path) -> io::Result<Self> {
         let (jobs, waiting) = channel();
         // A process's number is used again, but not in the same second.
         let session =
@@ -109,7 +116,18 @@ impl Keeper {
         let path = recording.canonicalize().unwrap_or_else(|_| recording.to_owned());
         let without = Source::files(&path);
         let requests = TreeRequests { jobs, turns: Arc::default() };
-        Self { requests, waiting, worker: Worker::new(provider, session, folder, without) }
+        let mut worker = Worker::new(provider, session, folder, without);
+        let (tell, begun) = channel();
+        let first = std::thread::Builder::new().name("tapdeck-trees".into());
+        let first = first.spawn(move || {
+            let taken = worker.take(&Moment { reason: "start", turn: 0, snapshot: None });
+            // A session that did not wait so long no longer wants to know.
+            let _ = tell.send(());
+            (worker, taken)
+        })?;
+        // It goes on beside the session.
+        let _ = begun.recv_timeout(START);
+        Ok(Self { requests, waiting, first })
     }
 
     /// The way to this keeper.
@@ -117,25 +135,23 @@ impl Keeper {
         self.requests.clone()
     }
 
-    /// Starts to keep the files of a session, which runs now.
+    /// Keeps the files of a session, which runs now.
     ///
     /// # Errors
     /// When the system has no thread to give.
-    pub fn start(self, session: &Session) -> std::io::Result<Keeping> {
-        let Self { requests, waiting, worker } = self;
+    pub fn start(self, session: &Session) -> io::Result<Keeping> {
+        let Self { requests, waiting, first } = self;
         let troubles = Arc::<Mutex<Vec<String>>>::default();
-        let mut work = Work {
-            worker,
-            handle: session.handle.clone(),
-            log: session.log.clone(),
-            clock: session.clock,
-            turns: Arc::clone(&requests.turns),
-            troubles: Arc::clone(&troubles),
-        };
-        // The receiver is held by the thread that is about to start.
-        let _ = requests.jobs.send(Job::Start);
+        let (handle, log, clock) = (session.handle.clone(), session.log.clone(), session.clock);
+        let (turns, told) = (Arc::clone(&requests.turns), Arc::clone(&troubles));
         let thread = std::thread::Builder::new().name("tapdeck-trees".into());
-        let thread = thread.spawn(move || work.run(&waiting))?;
+        let thread = thread.spawn(move || {
+            // A panic there was reported already.
+            let Ok((worker, taken)) = first.join() else { return };
+            let mut work = Work { worker, handle, log, clock, turns, troubles: told };
+            work.keep(taken);
+            work.run(&waiting);
+        })?;
         session.log.before_close(move || {
             let (reply, done) = channel();
             if requests.jobs.send(Job::End(reply)).is_ok() {
@@ -163,21 +179,22 @@ impl Work {
         while let Some(job) = next.take() {
             let mut after = None;
             match job {
-                Job::Start => self.keep("start"),
                 Job::Turn => {
                     // Turns that ended while git ran have the files of the last of them.
                     after =
                         std::iter::from_fn(|| waiting.try_recv().ok()).find(|job| !matches!(job, Job::Turn));
-                    self.keep("turn");
+                    let taken = self.take("turn", None);
+                    self.keep(taken);
                 }
                 Job::Snapshot { id, label, reply } => {
                     let taken = self.take("snapshot", Some((id, &label)));
-                    let tree = taken.map(|taken| Arc::new(taken.tree));
+                    let tree = self.settled(taken).map(|taken| Arc::new(taken.tree));
                     // A caller that gave up no longer wants the answer.
                     let _ = reply.send(self.record(NewSnapshot { id, label: label.into(), tree }));
                 }
                 Job::End(reply) => {
-                    self.keep("end");
+                    let taken = self.take("end", None);
+                    self.keep(taken);
                     let _ = reply.send(());
                     return;
                 }
@@ -186,21 +203,28 @@ impl Work {
         }
     }
 
-    /// Keeps the files as they are now, and has that recorded if they have changed.
-    fn keep(&mut self, reason: &'static str) {
-        let Some(Taken { tree, label, is_new: true }) = self.take(reason, None) else { return };
+    /// Keeps the files as they are now.
+    fn take(
+        &mut self,
+        reason: &'static str,
+        snapshot: Option<(u64, &str)>,
+    ) -> Result<Option<Taken>, TreeError> {
+        let turn = self.turns.load(Ordering::Acquire);
+        self.worker.take(&Moment { reason, turn, snapshot })
+    }
+
+    /// Has kept files recorded if they have changed.
+    fn keep(&self, taken: Result<Option<Taken>, TreeError>) {
+        let Some(Taken { tree, label, is_new: true }) = self.settled(taken) else { return };
         let taken = NewSnapshot { id: tree.number, label: label.into(), tree: Some(Arc::new(tree)) };
         if let Err(e) = self.record(taken) {
             self.note(format!("the files were kept, but not recorded: {e}"));
         }
     }
 
-    fn take(&mut self, reason: &'static str, snapshot: Option<(u64, &str)>) -> Option<Taken> {
-        let moment = Moment { reason, turn: self.turns.load(Ordering::Acquire), snapshot };
-        let taken = self.worker.take(&moment);
-        for remark in self.worker.remarks().to_vec() {
-            self.note(remark);
-        }
+    /// What was kept. Notes what was not.
+    fn settled(&self, taken: Result<Option<Taken>, TreeError>) -> Option<Taken> {
+        self.worker.remarks().iter().for_each(|remark| self.note(remark.clone()));
         taken.unwrap_or_else(|e| {
             self.note(e.to_string());
             None

@@ -1,9 +1,10 @@
 //! The folder of attempts: the worktrees of branched sessions, and their recordings.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use tapdeck_core::WallTime;
-use tapdeck_host::{Source, state_folder};
+use tapdeck_host::{Clock, Source, state_folder};
 use tapdeck_tape::meta::{Meta, Parent};
 use tapdeck_tape::{RecordedConversation, RecordedTree, conversations_of, files_not_kept, trees_of};
 
@@ -15,6 +16,10 @@ use crate::sessions;
 const NAME: usize = 48;
 /// More attempts than this are not looked for.
 const MAX: usize = 10_000;
+
+/// How long a new recording may take until it can be read, and how often it is looked at.
+const LISTED: Duration = Duration::from_secs(5);
+const LOOK: Duration = Duration::from_millis(20);
 
 /// The folder of attempts.
 pub(super) fn folder() -> PathBuf {
@@ -48,6 +53,17 @@ pub(super) fn name(recording: &Path) -> Result<Attempt> {
     };
     let free = (1..=MAX).map(attempt).find(is_free);
     free.ok_or_else(|| Failure::usage(format!("{} has {MAX} attempts: remove some", folder.display())))
+}
+
+/// Waits until a recording that has just begun says what it was branched from, so that it is listed
+/// from then on.
+pub(super) fn wait_for(recording: &Path) {
+    let clock = Clock::start();
+    let is_listed =
+        || Source::find(recording, None, None).is_ok_and(|s| s.meta().is_some_and(|m| m.parent.is_some()));
+    while clock.elapsed() < LISTED && !is_listed() {
+        std::thread::park_timeout(LOOK);
+    }
 }
 
 /// The kept trees of a recording.

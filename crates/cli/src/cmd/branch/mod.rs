@@ -144,6 +144,7 @@ fn branch(args: &BranchArgs) -> Result {
         // Nothing was done in it yet. The first error is the one to report.
         let _ = repository.remove_worktree(&worktree);
     })?;
+    attempts::wait_for(&attempt.recording);
     if args.json {
         print_json(&json!({
             "session": session, "name": attempt.name, "worktree": worktree.to_string_lossy(),
