@@ -252,33 +252,22 @@ fn files_are_kept_only_when_they_changed_and_where_there_is_a_repository() {
         let trees = user.kept("s.ahr");
         (trees.iter().map(|t| t["reason"].as_str().expect("text").to_owned()).collect::<Vec<_>>(), said)
     };
-    // Each script waits until the files at the start have been kept.
     let (kept, said) = trees(&["--snapshots", "git"], "true");
     assert!(kept.is_empty() && said.contains("is in no git repository"), "{said}");
     // A repository that appears later is used, before its first commit, too.
-    let (kept, said) = trees(&["--snapshots", "git"], "sleep 0.3; git init -q; echo a > a");
+    let (kept, said) = trees(&["--snapshots", "git"], "git init -q; echo a > a");
     assert_eq!(kept, ["end"], "{said}");
-    let started = "until git for-each-ref refs/tapdeck | grep -q .; do sleep 0.02; done";
-    let clear = "git for-each-ref --format='%(refname)' refs/tapdeck | xargs -n1 git update-ref -d; ";
-    user.git(&["for-each-ref"]);
-    for reference in user.git(&["for-each-ref", "--format=%(refname)", "refs/tapdeck"]).lines() {
-        user.git(&["update-ref", "-d", reference]);
-    }
-    let (kept, _) = trees(&["--snapshots", "git"], started);
+    let (kept, _) = trees(&["--snapshots", "git"], "true");
     assert_eq!(kept, ["start"], "nothing changed");
-    let (kept, _) = trees(&["--snapshots", "off"], started);
+    let (kept, _) = trees(&["--snapshots", "off"], "true");
     assert!(kept.is_empty());
-    let (kept, said) = trees(
-        &["--snapshots", "git"],
-        &format!(
-            "{clear}{started}; echo b > b; mkdir sub; cd sub; \
-        git init -q; echo s > s; git add s; git -c user.name=u -c user.email=u@u commit -qm s"
-        ),
-    );
+    let repository = "mkdir sub; cd sub; git init -q; echo s > s; git add s; \
+        git -c user.name=u -c user.email=u@u commit -qm s";
+    let (kept, said) = trees(&["--snapshots", "git"], &format!("echo b > b; {repository}"));
     assert_eq!(kept, ["start", "end"]);
     assert!(said.contains("sub is a repository of its own"), "{said}");
     // The recording is no part of what it records.
-    let own = ["--snapshots", "git", "--headless", "project/own.ahr", "--", "sh", "-c", started];
+    let own = ["--snapshots", "git", "--headless", "project/own.ahr", "--", "true"];
     checked(user.rec(&own).output().expect("it runs"));
     let tree = user.kept("project/own.ahr").pop().expect("kept");
     let names = user.git(&["ls-tree", "--name-only", tree["commit"].as_str().expect("text")]);
