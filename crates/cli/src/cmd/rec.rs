@@ -184,8 +184,8 @@ pub(crate) struct RecArgs {
     /// a command line of your own, or `off`; see tapdeck branch
     ///
     /// With `git`, the working tree around the program's folder becomes a commit below
-    /// `refs/tapdeck`. Untracked files are in it, ignored files are not. Your branches, index, stash
-    /// and files stay as they are.
+    /// `refs/tapdeck`. Untracked files are in it, ignored files are not. Your branches, index,
+    /// stash and files stay as they are.
     #[arg(long, value_name = "git|CMD|off", value_parser = SnapshotsArg::parse)]
     snapshots: Option<SnapshotsArg>,
     /// The recording that this session is branched from, as JSON

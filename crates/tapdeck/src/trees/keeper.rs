@@ -102,8 +102,9 @@ fn lock(troubles: &Mutex<Vec<String>>) -> MutexGuard<'_, Vec<String>> {
 }
 
 impl Keeper {
-    /// Keeps the files around a folder, but for those of the session's recording, before its program
-    /// is started. Waits a second at most: if it takes longer, the program may have changed some.
+    /// Keeps the files around a folder, but for those of the session's recording, before its
+    /// program is started. Waits a second at most: if it takes longer, the program may have changed
+    /// some.
     ///
     /// # Errors
     /// When the system has no thread to give.
