@@ -15,6 +15,7 @@ mod health;
 mod help;
 mod hooks;
 mod input;
+mod kept_files;
 mod keys;
 mod log;
 mod nearest;

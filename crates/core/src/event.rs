@@ -93,6 +93,29 @@ pub enum Author {
     EndOfInput,
 }
 
+/// The files of a session as they were at a snapshot, kept by a provider.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct KeptTree {
+    /// Its number among the kept trees of the session, from 1.
+    pub number: u64,
+    /// What kept it: `git`, or `command` for a program of the user.
+    pub provider: String,
+    /// What the provider calls it: for git, the commit.
+    pub id: String,
+    /// For git, the tree of the commit.
+    pub tree: Option<String>,
+    /// For git, the reference that keeps the commit.
+    pub reference: Option<String>,
+    /// The folder that was kept, absolute.
+    pub folder: String,
+    /// The program's folder below it; empty where it is the same.
+    pub below: String,
+    /// How many turns were over when it was kept.
+    pub turn: u64,
+    /// Why it was kept: `start`, `turn`, `snapshot` or `end`.
+    pub reason: &'static str,
+}
+
 /// One thing that happened in a live session. It differs from the events of a recording (`Kind` in
 /// the crate `tapdeck-tape`) in what only a live session knows: authors, the stick, turns, states.
 /// Bytes are shared, not copied: a reader holds the log's own memory.
@@ -128,6 +151,8 @@ pub enum Event {
         id: u64,
         /// A name for people; may be empty.
         label: Arc<str>,
+        /// What was kept of the files, where Tapdeck itself had it kept.
+        tree: Option<Arc<KeptTree>>,
     },
     /// A client marked this moment.
     Marker {
@@ -136,6 +161,8 @@ pub enum Event {
         /// The client's unique name.
         by: Arc<str>,
     },
+    /// The files of the session could not be kept, or not all of them, for this reason.
+    FilesNotKept(Arc<str>),
     /// A signal was sent to the program.
     Signal(i32),
     /// A client sent the session something that is not bytes: a JSON text, kept as it is.
@@ -153,6 +180,13 @@ pub enum Event {
     State(Arc<Judgement>),
     /// A question that the program asked is over.
     Decided(Arc<Decision>),
+    /// The agent has this conversation, by which it can be resumed.
+    Conversation {
+        /// The name of the agent's rules.
+        agent: Arc<str>,
+        /// What the agent calls the conversation.
+        id: Arc<str>,
+    },
     /// Program and host were suspended together.
     Suspended,
     /// Program and host go on.
@@ -166,9 +200,11 @@ impl Event {
     pub(crate) fn payload_len(&self) -> usize {
         match self {
             Event::Output { bytes, .. } | Event::Input { bytes, .. } => bytes.len(),
-            Event::Snapshot { label, .. } => label.len(),
+            Event::Snapshot { label, tree, .. } => {
+                label.len() + tree.as_ref().map_or(0, |tree| tree.id.len() + tree.folder.len())
+            }
             Event::Marker { label, by } => label.len() + by.len(),
-            Event::Service(payload) => payload.len(),
+            Event::Service(text) | Event::FilesNotKept(text) => text.len(),
             Event::TurnEnded(turn) => turn.text.len() + turn.input.len() + turn.raw.len(),
             Event::Decided(decision) => decision.dialog.text_len(),
             Event::State(judgement) => judgement.rows.iter().map(|(_, text)| text.len()).sum(),

@@ -65,6 +65,8 @@ mod terminal;
 #[cfg(feature = "testing")]
 pub mod testing;
 #[cfg(feature = "live")]
+pub mod trees;
+#[cfg(feature = "live")]
 pub mod turns;
 #[cfg(feature = "net")]
 mod wire_session;

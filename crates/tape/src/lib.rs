@@ -65,6 +65,7 @@ pub mod scenario;
 pub mod scrub;
 pub mod seal;
 mod three_a;
+mod trees;
 pub mod ttyrec;
 mod turns;
 pub mod typescript;
@@ -85,6 +86,7 @@ pub use format::{Beside, Container, Format, UnknownFormat, bounded, cast_version
 pub use instruction::{Branch, Instruction, MAX_INSTRUCTIONS, instructions_of, nearest_snapshot};
 pub use json::{Extra, JsonValue};
 pub use replay::{Moment, MomentKind, Replay, snapshots_of};
+pub use trees::{RecordedConversation, RecordedTree, conversations_of, files_not_kept, trees_of};
 pub use turns::{RecordedPart, RecordedTurn, Speaker, TurnWatch, is_turn, turns_of};
 
 pub use tapdeck_core::{Exit, Time, WallTime};

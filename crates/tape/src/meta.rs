@@ -61,6 +61,9 @@ pub struct Meta {
     /// The recording that this one continues: that of the same agent before it was restarted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub continues: Option<String>,
+    /// The recording that this one was branched from, and where.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<Parent>,
     /// The longest pause that a player should make, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle_limit_ms: Option<u64>,
@@ -87,6 +90,28 @@ pub struct Meta {
     /// Keys that this version does not know.
     #[serde(flatten)]
     pub extra: Extra,
+}
+
+/// The recording that a session was branched from, and the moment.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Parent {
+    /// Its path when the session was branched.
+    pub path: String,
+    /// When it started, by which it is found again after it was moved.
+    #[serde(default, rename = "startedAtNs", with = "crate::nanos")]
+    pub started_at: WallTime,
+    /// The moment, as it was asked for.
+    pub at: String,
+    /// The snapshot that the files are from.
+    pub snapshot: u64,
+    /// What the snapshot's provider calls the files: for git, the commit.
+    pub commit: String,
+    /// The folder that the session works in: for git, the worktree.
+    pub worktree: String,
+    /// What the program was told to do differently.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instruction: Option<String>,
 }
 
 /// The machine that a session ran on.
@@ -163,7 +188,7 @@ impl Meta {
     pub fn without_content(&self) -> Self {
         let mut extra = Extra::default();
         extra.insert("encrypted", true);
-        Self { cmd: Vec::new(), cmd_b64: None, cwd: None, title: None, extra, ..self.clone() }
+        Self { cmd: Vec::new(), cmd_b64: None, cwd: None, title: None, parent: None, extra, ..self.clone() }
     }
 
     /// The file's content on one line, for a recording that holds it itself.

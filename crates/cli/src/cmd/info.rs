@@ -160,6 +160,9 @@ fn to_text(source: &Source, s: &Summary, meta: Option<&Meta>) -> String {
         if let Some(earlier) = &meta.continues {
             line("continues", human::printable(earlier));
         }
+        if let Some(parent) = &meta.parent {
+            line("branched", human::printable(&format!("from {} at {}", parent.path, parent.at)));
+        }
         if !meta.cmd.is_empty() {
             line("command", human::printable(&meta.cmd.join(" ")));
         }

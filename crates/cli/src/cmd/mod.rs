@@ -11,6 +11,7 @@ mod agents;
 mod answer;
 mod ask;
 mod attach;
+mod branch;
 mod branch_points;
 mod broker;
 mod bus;
@@ -127,6 +128,8 @@ pub(crate) enum Command {
     Repair(repair::RepairArgs),
     Index(index::IndexArgs),
     BranchPoints(branch_points::BranchPointsArgs),
+    Branch(Box<branch::BranchArgs>),
+    Branches(branch::BranchesArgs),
     Info(info::InfoArgs),
     Cassette(cassette::CassetteArgs),
     Test(test::TestArgs),
@@ -202,6 +205,8 @@ fn dispatch(command: &Command) -> Result {
         Command::Repair(args) => repair::run(args),
         Command::Index(args) => index::run(args),
         Command::BranchPoints(args) => branch_points::run(args),
+        Command::Branch(args) => branch::run(args),
+        Command::Branches(args) => branch::list(args),
         Command::Info(args) => info::run(args),
         Command::Cassette(args) => cassette::run(args),
         Command::Test(args) => test::run(args),
@@ -248,6 +253,8 @@ impl Command {
             Command::Verify(args) => Report::json(args.json),
             Command::Repair(args) => Report::json(args.json),
             Command::BranchPoints(args) => Report::json(args.reports_json()),
+            Command::Branch(args) => Report::json(args.json),
+            Command::Branches(args) => Report::json(args.json),
             Command::Cassette(args) => args.report(),
             Command::Config(args) => Report::json(args.reports_json()),
             Command::Test(args) => Report::json(args.json),

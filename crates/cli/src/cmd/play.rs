@@ -204,7 +204,7 @@ fn go_to(player: &mut Player, position: &parse::Position) -> Result<(), Stopped>
 }
 
 /// Finds a moment by its label, or by a snapshot's id.
-fn find_moment<'a>(moments: &'a [Moment], name: &str) -> Option<&'a Moment> {
+pub(super) fn find_moment<'a>(moments: &'a [Moment], name: &str) -> Option<&'a Moment> {
     let id = name.parse().ok().map(MomentKind::Snapshot);
     let labelled = moments.iter().find(|m| m.label == name);
     labelled.or_else(|| moments.iter().find(|m| Some(m.kind) == id))

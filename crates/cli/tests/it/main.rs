@@ -13,6 +13,7 @@ mod answer;
 mod api;
 mod attach;
 mod bombs;
+mod branch;
 mod broker;
 #[cfg(feature = "web")]
 mod browser;

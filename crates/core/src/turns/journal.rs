@@ -10,7 +10,7 @@ use std::sync::Arc;
 use tapdeck_term::Term;
 
 use super::detector::{Detector, Phase, Run};
-use super::{AgentState, Evidence, Judgement, OutputPoint, page};
+use super::{AgentState, Evidence, Judgement, Notice, OutputPoint, page};
 use crate::log::Offset;
 use crate::time::{Stamp, Time, WallTime};
 
@@ -140,6 +140,8 @@ pub struct Report {
     pub file: u64,
     /// Whether the file is known to be of this session's program.
     pub sure: bool,
+    /// What the agent calls the conversation, where the file says so.
+    pub conversation: Option<Arc<str>>,
     /// When it was written down.
     pub at: WallTime,
     /// What it says.
@@ -209,6 +211,8 @@ pub(super) struct Journals {
     asked: Option<(String, WallTime)>,
     /// Prompts from before this are over.
     closed: WallTime,
+    /// What the agent calls the conversation.
+    conversation: Option<Arc<str>>,
 }
 
 /// What the journals have said about a turn.
@@ -301,7 +305,11 @@ impl Detector {
         if self.ended || !self.is_own(&report) {
             return;
         }
-        let Report { source, at, what, .. } = report;
+        let Report { source, at, what, conversation, .. } = report;
+        if let Some(id) = conversation.filter(|id| self.journals.conversation.as_ref() != Some(id)) {
+            self.journals.conversation = Some(Arc::clone(&id));
+            self.tell(Notice::Conversation { agent: self.rules.name.as_str().into(), id });
+        }
         match what {
             Reported::State(state, detail) => {
                 if self.journals.word.as_ref().is_none_or(|word| word.at <= at) {

@@ -256,4 +256,11 @@ pub enum Notice {
     State(Judgement),
     /// A question of the program is over, whether it was answered or not.
     Decided(Arc<Decision>),
+    /// The agent's journals say which conversation it has, by which it can be resumed.
+    Conversation {
+        /// The name of the agent's rules.
+        agent: Arc<str>,
+        /// What the agent calls the conversation.
+        id: Arc<str>,
+    },
 }

@@ -442,7 +442,14 @@ fn agent_with_journals() -> RuleText {
 impl Bench {
     fn report(&mut self, ms: u64, file: u64, sure: bool, what: Reported) {
         self.detector.advance(&self.term, at(ms));
-        let report = Report { source: "journal".into(), file, sure, at: WallTime::from_millis(ms), what };
+        let report = Report {
+            source: "journal".into(),
+            file,
+            sure,
+            conversation: None,
+            at: WallTime::from_millis(ms),
+            what,
+        };
         self.detector.report(&self.term, report, at(ms));
     }
 
@@ -499,7 +506,7 @@ fn a_journal_is_believed_above_a_screen_that_shows_rest() {
 }
 
 fn report_of(what: Reported) -> Report {
-    Report { source: "journal".into(), file: 1, sure: true, at: WallTime::ZERO, what }
+    Report { source: "journal".into(), file: 1, sure: true, conversation: None, at: WallTime::ZERO, what }
 }
 
 #[test]

@@ -125,7 +125,7 @@ impl Work {
                 }
             }
             Event::Service(payload) => rec.service(at, parse_payload(&payload)),
-            Event::Snapshot { id, label } => {
+            Event::Snapshot { id, label, .. } => {
                 let anchor = rec.output_bytes();
                 let label = label.to_string();
                 let body =

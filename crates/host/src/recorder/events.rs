@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use tapdeck_core::turns::{Answered, Decision, Judgement, Part, Turn};
-use tapdeck_core::{Change, Party};
+use tapdeck_core::{Change, KeptTree, Party};
 
 /// Of an answer as it was shown, this much is written; its bytes are in the recording.
 const TEXT: usize = 1 << 20;
@@ -109,6 +109,38 @@ pub(super) fn question(ts: u64, decision: &Decision) -> String {
         "answer": answer,
         "by": decision.by.as_ref().map(party),
     });
+    format!("{line}\n")
+}
+
+/// A tree of files that was kept, and the snapshot of the recording that it belongs to.
+pub(super) fn tree(ts: u64, snapshot: u64, anchor: u64, tree: &KeptTree) -> String {
+    let line = json!({
+        "ts_ns": ts,
+        "kind": "tree",
+        "n": tree.number,
+        "snapshot": snapshot,
+        "anchor_byte": anchor,
+        "provider": tree.provider,
+        "commit": tree.id,
+        "tree": tree.tree,
+        "ref": tree.reference,
+        "folder": tree.folder,
+        "below": tree.below,
+        "turn": tree.turn,
+        "reason": tree.reason,
+    });
+    format!("{line}\n")
+}
+
+/// Files of the session that could not be kept, and why.
+pub(super) fn files_not_kept(ts: u64, why: &str) -> String {
+    let line = json!({ "ts_ns": ts, "kind": "files_not_kept", "why": why });
+    format!("{line}\n")
+}
+
+/// The conversation of an agent, by which it can be resumed.
+pub(super) fn conversation(ts: u64, agent: &str, id: &str) -> String {
+    let line = json!({ "ts_ns": ts, "kind": "conversation", "agent": agent, "id": id });
     format!("{line}\n")
 }
 

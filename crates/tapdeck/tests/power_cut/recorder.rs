@@ -107,7 +107,7 @@ impl Live {
 
     fn snapshot(&self, id: u64) {
         let before = journal::len();
-        self.log.append(Event::Snapshot { id, label: "label".into() }, self.past());
+        self.log.append(Event::Snapshot { id, label: "label".into(), tree: None }, self.past());
         // The line in the list is synced last; then the caller is answered.
         let list = sidecar(&self.path, "snapshots.jsonl");
         let listed = journal::wait(PATIENCE, |ops| {

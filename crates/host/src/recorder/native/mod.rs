@@ -202,13 +202,16 @@ impl NativeTap {
                 self.push(Record::mark(ts, Mark::Stick(change.fence.0 as u32)));
                 self.write_event(&events::holder(ts, &change));
             }
-            Event::Snapshot { id, label } => {
+            Event::Snapshot { id, label, tree } => {
                 if !self.snapshots.waiting() {
                     self.refusal = None;
                 }
                 let anchor = Anchor { byte: entry.offset + self.base_off, at: entry.at.wall };
                 self.snapshots.add(entry.seq, id, &label, anchor);
                 self.push(Record::snapshot(ts, id, anchor.byte.0, &*label));
+                if let Some(tree) = tree {
+                    self.write_event(&events::tree(ts, id, anchor.byte.0, &tree));
+                }
             }
             Event::Marker { label, by } => {
                 self.markers += 1;
@@ -222,6 +225,8 @@ impl NativeTap {
             }
             Event::State(judgement) => self.write_event(&events::state(ts, &judgement)),
             Event::Decided(decision) => self.write_event(&events::question(ts, &decision)),
+            Event::FilesNotKept(why) => self.write_event(&events::files_not_kept(ts, &why)),
+            Event::Conversation { agent, id } => self.write_event(&events::conversation(ts, &agent, &id)),
             Event::Suspended => self.push(Record::mark(ts, Mark::ChildSuspended)),
             Event::Resumed => self.push(Record::mark(ts, Mark::ChildResumed)),
             Event::Exit(exit) => {
