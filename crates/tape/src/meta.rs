@@ -84,9 +84,39 @@ pub struct Meta {
     /// Proof that nothing was changed since; see [`crate::seal`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seal: Option<Seal>,
+    /// How this recording was made from others by editing, the oldest edit first. Empty for an
+    /// original.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub history: Vec<Edit>,
     /// Keys that this version does not know.
     #[serde(flatten)]
     pub extra: Extra,
+}
+
+/// An edit by which a recording was made from others.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Edit {
+    /// Version of the program that edited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tapdeck: Option<String>,
+    /// What it did, as arguments of its command line.
+    #[serde(default)]
+    pub edits: Vec<String>,
+    /// The recordings it was done to; several were joined in this order.
+    #[serde(default)]
+    pub sources: Vec<EditSource>,
+}
+
+/// A recording that was edited.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EditSource {
+    /// The name of its file, without its folder.
+    pub name: String,
+    /// SHA-256 of the file, in hexadecimal; there is none of a stream or a folder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sha256: Option<String>,
 }
 
 /// The machine that a session ran on.
@@ -163,7 +193,8 @@ impl Meta {
     pub fn without_content(&self) -> Self {
         let mut extra = Extra::default();
         extra.insert("encrypted", true);
-        Self { cmd: Vec::new(), cmd_b64: None, cwd: None, title: None, extra, ..self.clone() }
+        let history = Vec::new();
+        Self { cmd: Vec::new(), cmd_b64: None, cwd: None, title: None, history, extra, ..self.clone() }
     }
 
     /// The file's content on one line, for a recording that holds it itself.

@@ -187,6 +187,28 @@ impl Term {
         out
     }
 
+    /// Bytes that, fed to this terminal, make it as at power-on, whatever state it is in. With
+    /// `keep_lines`, the lines of its main screen go to scrollback first and stay there; without,
+    /// scrollback is cleared, too.
+    pub fn renew(&self, keep_lines: bool) -> Vec<u8> {
+        let m = &self.m;
+        let mut out = Vec::new();
+        // A half-read sequence would swallow what follows, and VT52 mode knows no RIS.
+        out.extend_from_slice(if self.is_idle() { b"" } else { b"\x18" });
+        out.extend_from_slice(if m.modes.vt52() { b"\x1b<" } else { b"" });
+        if keep_lines {
+            let main = if m.modes.alternate() { &m.hidden } else { &m.grid };
+            let last = (0..main.rows).rev().find(|y| !Line::of_grid(m, main, *y).is_blank());
+            out.extend_from_slice(b"\x1b[?47l\x1b[?6l\x1b[?69l\x1b[r");
+            out.extend_from_slice(format!("\x1b[{};1H", main.rows).as_bytes());
+            out.resize(out.len() + last.map_or(0, |y| y + 1), b'\n');
+        }
+        out.extend_from_slice(b"\x1bc");
+        out.extend_from_slice(if keep_lines { b"" } else { b"\x1b[3J" });
+        out.extend_from_slice(if m.directory.is_empty() { b"" } else { b"\x1b]7;\x1b\\" });
+        out
+    }
+
     /// Bytes that write `text` over a row of a real terminal that shows this screen, and leave
     /// everything else as the program has it: cursor, saved cursor, pen, modes. The text must fit
     /// the row. [`Self::repaint_row`] takes it away.

@@ -241,6 +241,25 @@ proptest! {
         prop_assert_eq!(String::from_utf8_lossy(&dump), String::from_utf8_lossy(&again));
     }
 
+    /// Bytes that renew a terminal bring any state back to that of a fresh one, and it goes on as
+    /// a fresh one does. Kept lines stay in scrollback, and nothing else does.
+    #[test]
+    fn a_renewed_terminal_is_a_fresh_one(bytes in program(), more in program(), size in size(), keep: bool) {
+        let mut renewed = Term::new(size, settings());
+        renewed.feed(&bytes);
+        let size = renewed.size();
+        renewed.feed(&renewed.renew(keep));
+        let mut fresh = Term::new(size, settings());
+        let screen = |t: &Term| state(t)[t.scrollback_len()..].to_vec();
+        prop_assert_eq!(screen(&renewed), screen(&fresh));
+        prop_assert!(keep || renewed.scrollback_len() == 0);
+        prop_assert_eq!(renewed.directory(), "");
+        let more = without_early_rep(&more);
+        renewed.feed(&more);
+        fresh.feed(&more);
+        prop_assert_eq!(screen(&renewed), screen(&fresh));
+    }
+
     /// And both go on in the same way.
     #[test]
     fn dump_can_be_gone_on_from(bytes in program(), more in program(), size in size()) {

@@ -16,7 +16,7 @@ use tapdeck_term::{is_unsafe, printable_json};
 
 use crate::{Error, FilePosition, Result};
 
-pub(crate) use branch::FinalLine;
+pub(crate) use branch::{FinalLine, shown_rows};
 pub use branch::{branch_csv, branch_json, branch_md, place_moments, place_turns};
 
 pub use html::{HtmlOptions, html, row_flags};
