@@ -16,6 +16,7 @@ mod help;
 mod hooks;
 mod input;
 mod keys;
+mod locate;
 mod log;
 mod nearest;
 mod parse;
