@@ -526,13 +526,11 @@ impl Conversion {
         let side = |suffix| Side::create(sidecar(main.path(), suffix), self.overwrite);
         let events = native.then(|| side("events.jsonl")).transpose()?;
         let meta = native.then(|| side("meta.json")).transpose()?;
-        let copied = |suffix, old: &mut Option<_>| match old {
-            Some(old) if native => {
-                let mut file = side(suffix)?;
-                file.copy(old)?;
-                Ok(Some(file))
-            }
-            _ => Ok(None),
+        let copied = |suffix, old: &mut Option<Box<dyn io::Read + Send>>| -> Result<_, ConvertError> {
+            let Some(old) = old.as_mut().filter(|_| native) else { return Ok(None) };
+            let mut file = side(suffix)?;
+            file.copy(old)?;
+            Ok(Some(file))
         };
         let snapshots = copied("snapshots.jsonl", &mut beside.snapshots)?;
         let instructions = copied("instructions.jsonl", &mut beside.instructions)?;
