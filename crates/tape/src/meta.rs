@@ -13,7 +13,7 @@ use tapdeck_core::WallTime;
 
 use crate::base64;
 use crate::seal::Seal;
-use crate::{Error, Extra, FilePosition, Result};
+use crate::{Error, Extra, FilePosition, JsonValue, Result};
 
 /// The version written, and the highest read.
 pub(crate) const VERSION: u64 = 1;
@@ -84,6 +84,9 @@ pub struct Meta {
     /// Proof that nothing was changed since; see [`crate::seal`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seal: Option<Seal>,
+    /// Colours of the terminal, in asciicast's form; [`crate::cast::theme_of`] reads it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub theme: Option<JsonValue>,
     /// How this recording was made from others by editing, the oldest edit first. Empty for an
     /// original.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

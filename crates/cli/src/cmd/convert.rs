@@ -143,7 +143,7 @@ struct HowArgs {
     /// Brotli compression level of an .ahr, from 0 to 11
     #[arg(long, value_name = "Q", default_value_t = 4, value_parser = clap::value_parser!(u8).range(0..=11), hide_short_help = true)]
     brotli_q: u8,
-    /// Color theme of html, svg, svg-still and cast: dark, light, high-contrast, sepia, dracula or
+    /// Color theme of html, svg, svg-still, cast and ahr: dark, light, high-contrast, sepia, dracula or
     /// one of your own [default: that of the recording]
     #[arg(long, value_name = "THEME")]
     theme: Option<String>,
@@ -262,7 +262,7 @@ impl HowArgs {
     fn chosen_theme(&self, target: To) -> Result<Option<Theme>> {
         match &self.theme {
             Some(_) if !target.has_colours() => {
-                let message = "has no colors of its own: --theme is for html, svg, svg-still and cast";
+                let message = "has no colors of its own: --theme is for html, svg, svg-still, cast and ahr";
                 Err(Failure::usage(format!("{target} {message}")))
             }
             // A recording keeps what it carries, unless it is asked for something else.

@@ -82,6 +82,7 @@ pub(super) fn new_meta(header: &Header, old: Option<Meta>, seen: &Seen) -> Meta 
     let fresh = AhrWriter::meta(header);
     let mut meta = Meta { sha256: None, seal: None, ..old.unwrap_or(fresh) };
     meta.tapdeck = Some(env!("CARGO_PKG_VERSION").into());
+    meta.theme.clone_from(&header.theme);
     meta.exit = seen.ending.map(Into::into).or(meta.exit);
     if meta.started_at > WallTime::ZERO {
         meta.ended_at = Some(meta.started_at + seen.end.since_start());

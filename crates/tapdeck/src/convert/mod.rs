@@ -267,7 +267,7 @@ impl Conversion {
         self
     }
 
-    /// Sets the colours of a page or a picture; an asciicast carries them for its player. Left out,
+    /// Sets the colours of a page or a picture; an asciicast and an `.ahr` carry them for a player. Left out,
     /// they are those that the recording carries, or those of [`Theme::default`].
     #[must_use]
     pub fn theme(mut self, theme: Theme) -> Self {

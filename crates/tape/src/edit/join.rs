@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use tapdeck_core::{Time, WallTime};
-use tapdeck_term::Term;
+use tapdeck_term::{Keep, Term};
 
 use super::Moved;
 use super::reader::{follower, pieces};
@@ -119,7 +119,8 @@ impl JoinReader {
             self.term.resize(size);
             self.ready.push_back(Item::Event(Event::new(self.base, Kind::Resize(size))));
         }
-        self.put(self.term.renew(!self.part.resizes));
+        let keep = if self.part.resizes { Keep::Nothing } else { Keep::Lines };
+        self.put(self.term.renew(keep));
         self.begin();
     }
 

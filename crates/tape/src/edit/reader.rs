@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 use tapdeck_core::Time;
-use tapdeck_term::{Settings, Size, Term};
+use tapdeck_term::{Settings, Term};
 
 use super::{Moved, Plan, Removed, Spot};
 use crate::Result;
@@ -50,8 +50,8 @@ pub struct EditReader<R> {
     drop_input: bool,
     /// Follows the recording while a cut lies ahead.
     term: Option<Term>,
-    /// The bytes that forget the screen before the cut, and its size, inside of one.
-    cut: Option<(Spot, Vec<u8>, Size)>,
+    /// Inside of a cut: where it began, and the terminal as it was there.
+    cut: Option<(Spot, Option<Term>)>,
     index: u64,
     old_off: u64,
     new_off: u64,
@@ -275,10 +275,7 @@ impl<R: EventReader> EditReader<R> {
         {
             match act {
                 Act::Begin => {
-                    let (forget, size) =
-                        self.term.as_ref().map_or_else(Default::default, |term| (term.renew(false), term.size()));
-                    let at = Spot { offset: self.old_off, ..at };
-                    self.cut = Some((at, forget, size));
+                    self.cut = Some((Spot { offset: self.old_off, ..at }, self.term.clone()));
                 }
                 Act::End => self.end_cut(at.time),
                 Act::Mark(label) => {
@@ -291,7 +288,7 @@ impl<R: EventReader> EditReader<R> {
 
     /// Goes on behind a cut, with the screen as it is there.
     fn end_cut(&mut self, end: Time) {
-        let Some((start, forget, size)) = self.cut.take() else { return };
+        let Some((start, before)) = self.cut.take() else { return };
         if self.over {
             return self.moved.gap((start.time, Time::MAX), (start.offset, u64::MAX), self.new_off);
         }
@@ -303,18 +300,21 @@ impl<R: EventReader> EditReader<R> {
         self.pace.skip(from, to);
         self.moved.knot(to, time);
         let Some(term) = &self.term else { return };
-        let mut bytes = term.dump();
-        if is_first {
-            self.header.size = Some(term.size());
-            // Offsets and times of day go on being true.
-            self.header.started = self.header.started.map(|started| started + to.since_start());
-            self.moved.restarted(self.header.started.unwrap_or_default());
-        } else {
-            if term.size() != size {
-                self.ready.push_back(Item::Event(Event::new(time, Kind::Resize(term.size()))));
+        let bytes = match before {
+            Some(before) if !is_first => {
+                if term.size() != before.size() {
+                    self.ready.push_back(Item::Event(Event::new(time, Kind::Resize(term.size()))));
+                }
+                term.dump_since(&before)
             }
-            bytes.splice(0..0, forget);
-        }
+            _ => {
+                self.header.size = Some(term.size());
+                // Times of day stay true.
+                self.header.started = self.header.started.map(|started| started + to.since_start());
+                self.moved.restarted(self.header.started.unwrap_or_default());
+                term.dump()
+            }
+        };
         self.new_off = self.new_off.saturating_add(bytes.len() as u64);
         self.moved.base(self.old_off, self.new_off);
         self.ready.extend(pieces(time, bytes));
