@@ -237,6 +237,12 @@ impl Term {
         );
         let first = before.evicted().max(self.evicted());
         let common = usize::try_from(end.saturating_sub(first)).ok()?;
+        // Without a row in common, the program may have cleared its scrollback. A half-read
+        // character is drawn when it is given up, and may push a row out.
+        let draws = before.parser.pending().first().is_some_and(|byte| *byte != 0x1b);
+        if draws || (common == 0 && before.scrollback_len() > 0) {
+            return None;
+        }
         let skip = |term: &Self| usize::try_from(first - term.evicted()).ok();
         let mut rows = self.scrollback().skip(skip(self)?).zip(before.scrollback().skip(skip(before)?));
         let is_same = |(new, old): (Line<'_>, Line<'_>)| {

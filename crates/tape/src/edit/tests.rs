@@ -190,6 +190,9 @@ proptest! {
             Kind::Output(bytes) => bytes.len() as u64,
             _ => 0,
         }).sum();
+        // What a half-written cluster joins with is not carried.
+        let joins = |e: &Event| matches!(&e.kind, Kind::Output(b) if b.windows(3).any(|b| b == "\u{200d}".as_bytes()));
+        let by_byte = by_byte && !tape.events.iter().any(joins);
         let mut at = at;
         at.sort_by(f64::total_cmp);
         let position = |share: f64| match by_byte {
