@@ -51,12 +51,12 @@ fn what_follows_a_cut_looks_as_it_did_in_every_format() {
         for from in ["a.ahr", "a.cast"] {
             for to in ["ahr", "cast", "cast-v2", "ttyrec", "typescript", "ahr.zst"] {
                 let name = format!("{i}-{}.{to}", &from[2..]);
-                run(&home, &[&["convert", "-q", from, "-o", &name][..], cut].concat(), 0);
+                run(&home, &[&["convert", "-q", from, "-o", &name, "--format", to][..], cut].concat(), 0);
                 assert_eq!(run(&home, &["play", "--fast", &name], 0), lines, "{name}");
                 for at in ["@b", "@c"] {
                     // The others have no markers, or no labels.
                     if ["ahr", "cast", "cast-v2"].contains(&to) {
-                        assert_eq!(picture(&home, &name, at), picture(&home, "a.ahr", at), "{name} {at}");
+                        assert!(picture(&home, &name, at) == picture(&home, "a.ahr", at), "{name} {at}");
                     }
                 }
             }

@@ -11,7 +11,7 @@ use tapdeck_tape::edit::{EditReader, JoinReader, Moved, MovedLines, Part, Remove
 use tapdeck_tape::meta::{Edit, EditSource};
 use tapdeck_tape::{EventReader, Header, Item, Kind, RecordedTurn};
 
-use super::{Beside, Conversion, ConvertError, EditError};
+use super::{Beside, Conversion, ConvertError, EditError, To};
 
 /// Edits of the past beyond this many are forgotten, the oldest first.
 const MAX_HISTORY: usize = 1_000;
@@ -138,7 +138,8 @@ fn file_name(path: &Path) -> String {
 impl Conversion {
     /// Whether anything is done to the recording itself.
     pub(super) fn is_edit(&self) -> bool {
-        !self.edits.is_empty() || !self.more.is_empty()
+        let sets_theme = self.to == To::Ahr && self.theme_name.is_some();
+        !self.edits.is_empty() || !self.more.is_empty() || sets_theme
     }
 
     /// Opens the recordings as the edits leave them.
