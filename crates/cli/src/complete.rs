@@ -77,7 +77,9 @@ fn with_value(arg: Arg, exports: bool) -> Arg {
             all.extend(words(&formats::EXPORTS));
             all
         })),
-        ("from" | "format" | "input_format", "FORMAT") => arg.add(ArgValueCandidates::new(|| words(&formats::RECORDINGS))),
+        ("from" | "format" | "input_format", "FORMAT") => {
+            arg.add(ArgValueCandidates::new(|| words(&formats::RECORDINGS)))
+        }
         (_, "THEME") => arg.add(ArgValueCandidates::new(themes)),
         (_, "STATE") => arg.add(ArgValueCandidates::new(|| words(&AgentState::ALL.map(AgentState::name)))),
         (_, "SESSION" | "FROM" | "TO") => arg.add(ArgValueCandidates::new(live)),

@@ -371,7 +371,7 @@ fn report(done: &Converted, inputs: &[PathBuf], args: &HowArgs) {
         human::duration(done.duration),
         human::bytes(done.written),
     ));
-    let removed: Vec<String> = done.removed.counts().map(|(what, count)| format!("{count} {what}")).collect();
+    let removed: Vec<String> = done.removed.counts().collect();
     if !removed.is_empty() {
         say(format_args!("removed: {}", removed.join(", ")));
     }

@@ -75,7 +75,8 @@ struct Rules(Vec<Normaliser>);
 
 /// An area such as `rows=1-2,cols=60-`.
 fn area(text: &str) -> Result<Region, String> {
-    let wrong = || "expected rows=FIRST-LAST, cols=FIRST-LAST, or both with a comma, counted from 1".to_owned();
+    let wrong =
+        || "expected rows=FIRST-LAST, cols=FIRST-LAST, or both with a comma, counted from 1".to_owned();
     let mut region = Region::ALL;
     for part in text.split(',') {
         let (key, range) = part.split_once('=').ok_or_else(wrong)?;

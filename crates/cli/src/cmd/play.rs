@@ -22,8 +22,8 @@ use crate::config::Config;
 use crate::ending::{Ending, output_failed, say};
 use crate::failure::{Failure, Result};
 use crate::input::InputArgs;
-use crate::{locate, parse};
 use crate::screen::write_used_rows;
+use crate::{locate, parse};
 
 /// Replay a recording.
 #[derive(Args)]

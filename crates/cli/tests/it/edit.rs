@@ -86,7 +86,10 @@ fn an_edited_recording_says_so_and_takes_along_what_stands_beside() {
     let kept = std::fs::read_to_string(home.path("b.instructions.jsonl")).expect("carried");
     let kept: Value = serde_json::from_str(&kept).expect("one line");
     let output = run(&home, &["convert", "-q", "b.ahr", "-o", "-", "--format", "raw"], 0);
-    assert_eq!((&kept["text"], kept["anchor_byte"].as_u64()), (&"late".into(), output.rfind("end").map(|n| n as u64)));
+    assert_eq!(
+        (&kept["text"], kept["anchor_byte"].as_u64()),
+        (&"late".into(), output.rfind("end").map(|n| n as u64))
+    );
 
     let meta = |name: &str| -> Value {
         let path = home.path(Path::new(name).with_extension("meta.json").to_str().expect("text"));
@@ -99,7 +102,10 @@ fn an_edited_recording_says_so_and_takes_along_what_stands_beside() {
     run(&home, &["convert", "-q", "b.ahr", "-o", "c.ahr", "--to", "50%", "--no-input"], 0);
     let info = run(&home, &["info", "c.ahr"], 0);
     let edited: Vec<&str> = info.lines().filter(|line| line.starts_with("  edited ")).collect();
-    assert!(edited.len() == 2 && edited[0].contains("a.ahr (") && edited[1].contains("--to 50% --no-input"), "{info}");
+    assert!(
+        edited.len() == 2 && edited[0].contains("a.ahr (") && edited[1].contains("--to 50% --no-input"),
+        "{info}"
+    );
     assert!(meta("c.ahr").get("exit").is_none(), "its end was cut off");
     assert!(run(&home, &["verify", "c.ahr"], 0).contains("whole"));
 }
@@ -110,7 +116,8 @@ fn joined_recordings_have_the_lines_of_all() {
     record(&home, "a.ahr", SCRIPT);
     record(&home, "b.ahr", "echo B begins; echo; exit 0");
     run(&home, &["convert", "-q", "b.ahr", "-o", "b.cast"], 0);
-    let report = json(&home, &["cat", "--json", "a.ahr", "b.cast", "-o", "both.ahr", "--mark", "100%=end"], 0);
+    let report =
+        json(&home, &["cat", "--json", "a.ahr", "b.cast", "-o", "both.ahr", "--mark", "100%=end"], 0);
     assert_eq!(report["in"], json!(["a.ahr", "b.cast"]));
     let text = run(&home, &["convert", "-q", "both.ahr", "-o", "-", "--format", "txt"], 0);
     assert!(text.contains("one\ntwo\n1\n") && text.ends_with("end\nB begins\n"), "{text}");
@@ -158,7 +165,10 @@ fn screens_are_compared_and_not_bytes() {
     }
     let text = run(&home, &["diff", "a.ahr", "other.ahr"], 1);
     let row = text.lines().find(|line| line.starts_with("two ")).expect("the row that differs");
-    assert!(text.starts_with("first difference after 3 screens equal") && row.ends_with("| 12:34:56 zwei"), "{text}");
+    assert!(
+        text.starts_with("first difference after 3 screens equal") && row.ends_with("| 12:34:56 zwei"),
+        "{text}"
+    );
     let narrow = home.tapdeck(["diff", "a.ahr", "other.ahr"]).env("COLUMNS", "40").output().expect("ran");
     let narrow = String::from_utf8_lossy(&narrow.stdout).into_owned();
     assert!(narrow.contains("\n| two\n") && narrow.contains("\n| 12:34:56 zwei\n"), "{narrow}");

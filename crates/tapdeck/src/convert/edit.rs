@@ -143,11 +143,7 @@ impl Conversion {
     }
 
     /// Opens the recordings as the edits leave them.
-    pub(super) fn open_edited(
-        &self,
-        first: Source,
-        count: &Arc<AtomicU64>,
-    ) -> Result<Opened, ConvertError> {
+    pub(super) fn open_edited(&self, first: Source, count: &Arc<AtomicU64>) -> Result<Opened, ConvertError> {
         let mut sources = vec![first];
         for path in &self.more {
             sources.push(Source::find(path, None, None)?);

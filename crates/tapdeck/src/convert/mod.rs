@@ -45,8 +45,8 @@ mod repair;
 mod to;
 
 use beside::{Beside, Side, edited_meta, new_meta};
-use edit::Edited;
 pub use cassette::begin_manifest;
+use edit::Edited;
 pub(crate) use repair::check;
 pub use repair::{Digest, Health, Repaired, repair, summarise};
 pub use tapdeck_tape::edit::{EditError, Edits, Position, Removed};

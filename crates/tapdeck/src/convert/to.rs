@@ -69,7 +69,8 @@ const EXPORTS: [(&str, To); 11] = [
 impl To {
     /// Whether a recording is written that carries a theme for its player.
     pub(super) fn carries_theme(self) -> bool {
-        self.container().is_some_and(|c| matches!(c.format, Format::CastV2 | Format::CastV3) || self == Self::Ahr)
+        self.container()
+            .is_some_and(|c| matches!(c.format, Format::CastV2 | Format::CastV3) || self == Self::Ahr)
     }
 
     /// Whether a theme makes a difference to what is written.

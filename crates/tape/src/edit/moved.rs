@@ -36,19 +36,23 @@ pub struct Removed {
 }
 
 impl Removed {
-    /// Each kind with its count, without those of which nothing was removed.
-    pub fn counts(&self) -> impl Iterator<Item = (&'static str, u64)> {
+    /// Each kind of which something was removed, with its count, such as `2 turns`.
+    pub fn counts(&self) -> impl Iterator<Item = String> {
         let all = [
-            ("events", self.events),
-            ("bytes of output", self.output_bytes),
-            ("pieces of input", self.inputs),
-            ("markers", self.markers),
-            ("snapshots", self.snapshots),
-            ("turns", self.turns),
-            ("instructions", self.instructions),
-            ("other events beside the recording", self.others),
+            (self.events, "event", ""),
+            (self.output_bytes, "byte", " of output"),
+            (self.inputs, "piece", " of input"),
+            (self.markers, "marker", ""),
+            (self.snapshots, "snapshot", ""),
+            (self.turns, "turn", ""),
+            (self.instructions, "instruction", ""),
+            (self.others, "other event", " beside the recording"),
         ];
-        all.into_iter().filter(|(_, count)| *count > 0)
+        let some = all.into_iter().filter(|(count, ..)| *count > 0);
+        some.map(|(count, what, more)| {
+            let plural = if count == 1 { "" } else { "s" };
+            format!("{count} {what}{plural}{more}")
+        })
     }
 }
 
@@ -187,9 +191,8 @@ impl Moved {
             _ if is_instruction => {
                 number(&object, "anchor_byte").is_some_and(|anchor| self.gap_at(anchor).is_some())
             }
-            _ => number(&object, "ts_ns").is_some_and(|ts| {
-                self.removes_time(WallTime::from_nanos(ts).since(self.started.0).into())
-            }),
+            _ => number(&object, "ts_ns")
+                .is_some_and(|ts| self.removes_time(WallTime::from_nanos(ts).since(self.started.0).into())),
         };
         if gone {
             // Markers and snapshots are counted where their records are.

@@ -119,11 +119,16 @@ impl<R: EventReader> EditReader<R> {
         }
         acts.extend(plan.marks.into_iter().map(|(at, label)| (at, Act::Mark(label))));
         // A marker at the end of a range stands behind it, and one at its start before it.
-        acts.sort_by_key(|(at, act)| (*at, match act {
-            Act::End => 0,
-            Act::Mark(_) => 1,
-            Act::Begin => 2,
-        }));
+        acts.sort_by_key(|(at, act)| {
+            (
+                *at,
+                match act {
+                    Act::End => 0,
+                    Act::Mark(_) => 1,
+                    Act::Begin => 2,
+                },
+            )
+        });
         match plan.title {
             Some(title) if title.is_empty() => header.title = None,
             Some(title) => header.title = Some(title),

@@ -74,8 +74,11 @@ fn row(line: &Line<'_>) -> String {
 
 /// All that a viewer could show; with scrollback, or the screen alone.
 fn frame(term: &Term, scrollback: bool) -> Vec<String> {
-    let mut rows: Vec<String> =
-        if scrollback { term.lines().map(|l| row(&l)).collect() } else { term.screen().map(|l| row(&l)).collect() };
+    let mut rows: Vec<String> = if scrollback {
+        term.lines().map(|l| row(&l)).collect()
+    } else {
+        term.screen().map(|l| row(&l)).collect()
+    };
     rows.push(format!(
         "{:?} {:?} {:?} {:?} {:?}",
         term.size(),
@@ -274,18 +277,20 @@ proptest! {
 }
 
 fn five() -> Tape {
-    let tape = Tape::new(Size::new(10, 3), [
-        (0, out("a")),
-        (1_000, out("b")),
-        (2_000, Kind::Marker("two".into())),
-        (2_000, out("c")),
-        (3_000, Kind::Snapshot { id: 7, anchor: 3, label: "snap".into() }),
-        (4_000, Kind::Input(Bytes::from_static(b"x"))),
-        (4_000, out("d")),
-        (9_000, out("e")),
-        (9_500, Kind::Exit(Exit::Code(0))),
-    ]);
-    tape
+    Tape::new(
+        Size::new(10, 3),
+        [
+            (0, out("a")),
+            (1_000, out("b")),
+            (2_000, Kind::Marker("two".into())),
+            (2_000, out("c")),
+            (3_000, Kind::Snapshot { id: 7, anchor: 3, label: "snap".into() }),
+            (4_000, Kind::Input(Bytes::from_static(b"x"))),
+            (4_000, out("d")),
+            (9_000, out("e")),
+            (9_500, Kind::Exit(Exit::Code(0))),
+        ],
+    )
 }
 
 fn seconds(n: f64) -> Position {
@@ -337,8 +342,16 @@ fn a_cut_moves_what_comes_behind_and_drops_what_is_in_it() {
             (e.time.as_millis(), kind)
         })
         .collect();
-    let want =
-        [(0, "one"), (1_000, "one"), (2_000, "screen"), (2_000, "snapshot"), (3_000, "one"), (4_000, "new"), (8_000, "one"), (8_500, "exit")];
+    let want = [
+        (0, "one"),
+        (1_000, "one"),
+        (2_000, "screen"),
+        (2_000, "snapshot"),
+        (3_000, "one"),
+        (4_000, "new"),
+        (8_000, "one"),
+        (8_500, "exit"),
+    ];
     assert_eq!(kinds, want);
     // Beside it: what was within is gone, and what was behind has moved.
     let sidecar = concat!(
@@ -362,7 +375,10 @@ fn a_cut_moves_what_comes_behind_and_drops_what_is_in_it() {
     assert_eq!(lines[0]["number"], 2);
     assert_eq!((&lines[0]["start_byte"], &lines[0]["end_byte"]), (&behind.into(), &(behind + 2).into()));
     assert_eq!(lines[0]["ts_ns"], 9_000_000_000u64);
-    assert_eq!((&lines[1]["anchor_byte"], &lines[1]["snapshot"]["anchor_byte"]), (&behind.into(), &behind.into()));
+    assert_eq!(
+        (&lines[1]["anchor_byte"], &lines[1]["snapshot"]["anchor_byte"]),
+        (&behind.into(), &behind.into())
+    );
     assert_eq!(lines[1]["ts_ns"], 99, "when it was written is no time of the session");
     let counted = *counted.lock().expect("unpoisoned");
     assert_eq!((counted.turns, counted.instructions, counted.others), (1, 1, 2));
@@ -389,7 +405,8 @@ fn edits_that_make_no_sense_say_which() {
         assert!(why.contains(want), "{why}: {want}");
     }
     // Ranges may touch, and one that removes nothing does no harm.
-    let edits = cut(1.0, 2.0).cut(Some(seconds(2.0)), Some(seconds(3.0))).cut(Some(seconds(9.0)), Some(seconds(9.0)));
+    let edits =
+        cut(1.0, 2.0).cut(Some(seconds(2.0)), Some(seconds(3.0))).cut(Some(seconds(9.0)), Some(seconds(9.0)));
     assert_eq!(plan(&five(), &edits, &[]).expect("a plan").removed.len(), 1);
     // A line is there once its last byte was written.
     let (_, events, ..) = edited(&five(), &Edits::new().until(Position::Line(0)));
@@ -398,7 +415,8 @@ fn edits_that_make_no_sense_say_which() {
 
 #[test]
 fn joined_lines_stay_unless_the_size_changes() {
-    let one = Tape::new(Size::new(10, 3), [(0, out("one\r\n\x1b[?1049hvim\x1b[")), (5, Kind::Exit(Exit::Code(1)))]);
+    let one =
+        Tape::new(Size::new(10, 3), [(0, out("one\r\n\x1b[?1049hvim\x1b[")), (5, Kind::Exit(Exit::Code(1)))]);
     let mut two = Tape::new(Size::new(8, 4), [(3, out("two")), (4, Kind::Exit(Exit::Code(0)))]);
     for (resizes, want) in [(false, "one\ntwo"), (true, "two")] {
         two.header.pipes = resizes;
