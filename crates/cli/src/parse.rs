@@ -150,12 +150,18 @@ pub(crate) fn position(text: &str) -> Result<Position, String> {
             name => Ok(Position::Moment(name.to_owned())),
         };
     }
-    let kinds: [(&str, fn(u64) -> Position); 3] =
-        [("turn:", Position::Turn), ("line:", Position::Line), ("byte:", Position::Byte)];
-    for (kind, position) in kinds {
-        if let Some(number) = text.strip_prefix(kind) {
-            return number.parse().map(position).map_err(|_| format!("expected a number after {kind}"));
-        }
+    let number_of = |kind: &str| {
+        let number = text.strip_prefix(kind)?.parse::<u64>();
+        Some(number.map_err(|_| format!("expected a number after {kind}")))
+    };
+    if let Some(number) = number_of("turn:") {
+        return number.map(Position::Turn);
+    }
+    if let Some(number) = number_of("line:") {
+        return number.map(Position::Line);
+    }
+    if let Some(number) = number_of("byte:") {
+        return number.map(Position::Byte);
     }
     let Some(number) = text.strip_suffix('%') else {
         let wrong = "expected a time (1:23, 90s), a share (50%), @LABEL, turn:N, line:N or byte:N";

@@ -121,14 +121,12 @@ pub(crate) fn run(args: &DiffArgs) -> Result {
         return Err(Failure::usage("only one of the recordings can be standard input"));
     }
     let (a, b) = (Source::find(&args.a, None, None)?, Source::find(&args.b, None, None)?);
-    let mut how = Comparison::default();
-    how.look = Look {
+    let look = Look {
         masks: args.mask.clone(),
         normalise: args.normalise.iter().flat_map(|rules| rules.0.clone()).collect(),
         ..Look::default()
     };
-    how.settle = args.settle;
-    how.styles = args.style;
+    let how = Comparison { look, settle: args.settle, styles: args.style };
     let found = how.compare(&a, &b)?;
     if args.json {
         print_json(&to_json(&found, args));
