@@ -103,7 +103,7 @@ pub struct Edit {
     /// Version of the program that edited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tapdeck: Option<String>,
-    /// What it did, as arguments of its command line.
+    /// What it did, in words.
     #[serde(default)]
     pub edits: Vec<String>,
     /// The recordings it was done to; several were joined in this order.

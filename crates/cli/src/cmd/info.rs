@@ -173,8 +173,8 @@ fn to_text(source: &Source, s: &Summary, meta: Option<&Meta>) -> String {
             None => source.name.clone(),
         };
         let sources: Vec<String> = edit.sources.iter().map(source).collect();
-        let joined = if sources.len() > 1 { "joined: " } else { "" };
-        let how = if edit.edits.is_empty() { String::new() } else { format!(" {}", edit.edits.join(" ")) };
+        let joined = if sources.len() > 1 { "joined " } else { "" };
+        let how = if edit.edits.is_empty() { String::new() } else { format!(": {}", edit.edits.join(", ")) };
         line("edited", human::printable(&format!("{joined}{}{how}", sources.join(" + "))));
     }
     // A recording converted from one without a start time begins at 0.

@@ -82,7 +82,7 @@ fn an_edited_recording_says_so_and_takes_along_what_stands_beside() {
         0,
     );
     assert_eq!(report["removed"]["instructions"], 1, "{report}");
-    assert_eq!(report["edits"][1], "--speed 2");
+    assert_eq!(report["edits"][1], "speed 2");
     let kept = std::fs::read_to_string(home.path("b.instructions.jsonl")).expect("carried");
     let kept: Value = serde_json::from_str(&kept).expect("one line");
     let output = run(&home, &["convert", "-q", "b.ahr", "-o", "-", "--format", "raw"], 0);
@@ -103,7 +103,7 @@ fn an_edited_recording_says_so_and_takes_along_what_stands_beside() {
     let info = run(&home, &["info", "c.ahr"], 0);
     let edited: Vec<&str> = info.lines().filter(|line| line.starts_with("  edited ")).collect();
     assert!(
-        edited.len() == 2 && edited[0].contains("a.ahr (") && edited[1].contains("--to 50% --no-input"),
+        edited.len() == 2 && edited[0].contains("a.ahr (") && edited[1].contains("end at 50%, no input"),
         "{info}"
     );
     assert!(meta("c.ahr").get("exit").is_none(), "its end was cut off");
@@ -134,12 +134,16 @@ fn edits_that_make_no_sense_are_refused() {
     let home = Home::new();
     record(&home, "a.ahr", "echo a; sleep 0.2; echo b");
     for (args, code, what) in [
-        (&["--cut", "0.1..9"][..], 3, "--cut 0.1s..9s: 9s is not in the recording"),
+        (&["--cut", "0.1..9"][..], 3, "cut 0.1s..9s: 9s is not in the recording"),
         (&["--cut", "0.15..0.1"], 2, "ends before it begins"),
-        (&["--cut", "0..0.1", "--cut", "0.05..0.15"], 2, "--cut 0s..0.1s and --cut 0.05s..0.15s overlap"),
+        (&["--cut", "0..0.1", "--cut", "0.05..0.15"], 2, "cut 0s..0.1s and cut 0.05s..0.15s overlap"),
         (&["--from", "@x"], 3, "no marker or snapshot"),
         (&["--to", "turn:1"], 3, "no turns"),
-        (&["--from", "0.1", "--mark", "0.05=x"], 2, "--mark 0.05s=x is within what --from 0.1s removes"),
+        (
+            &["--from", "0.1", "--mark", "0.05=x"],
+            2,
+            "marker \"x\" at 0.05s would be removed by start at 0.1s",
+        ),
         (&["--from", "100%"], 2, "nothing of the recording would be left"),
         (&["--cut", ".."], 2, "all of the recording"),
         (&["--from", "nonsense"], 2, "expected a position"),

@@ -188,7 +188,7 @@ impl Conversion {
         let removed = Arc::new(Mutex::new(removed));
         let beside = inputs.beside(&moved, &removed);
         let mut said = self.edits.as_said();
-        said.extend(self.theme_name.as_ref().map(|name| format!("--theme {name}")));
+        said.extend(self.theme_name.as_ref().map(|name| format!("theme {name}")));
         let edited = Edited { history: inputs.history(said), removed };
         let total = inputs.sources.iter().map(Source::len).sum();
         count.store(0, Ordering::Relaxed);

@@ -267,8 +267,8 @@ impl Conversion {
         self
     }
 
-    /// Sets the colours of a page or a picture; an asciicast and an `.ahr` carry them for a player. Left out,
-    /// they are those that the recording carries, or those of [`Theme::default`].
+    /// Sets the colours of a page or a picture; an asciicast and an `.ahr` carry them for a player.
+    /// Left out, they are those that the recording carries, or those of [`Theme::default`].
     #[must_use]
     pub fn theme(mut self, theme: Theme) -> Self {
         self.theme = Some(theme);

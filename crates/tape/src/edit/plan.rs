@@ -50,7 +50,7 @@ pub enum EditError {
     #[error("{0} and {1} overlap")]
     Overlap(String, String),
     /// A marker is in a range that is removed.
-    #[error("{mark} is within what {cut} removes")]
+    #[error("{mark} would be removed by {cut}")]
     MarkRemoved {
         /// The marker.
         mark: String,
@@ -71,7 +71,7 @@ impl Edits {
     /// Removes what comes before a position.
     #[must_use]
     pub fn from(mut self, position: Position) -> Self {
-        let as_said = format!("--from {position}");
+        let as_said = format!("start at {position}");
         self.cuts.push(Cut { from: None, to: Some(position), as_said });
         self
     }
@@ -79,7 +79,7 @@ impl Edits {
     /// Removes what comes behind a position.
     #[must_use]
     pub fn until(mut self, position: Position) -> Self {
-        let as_said = format!("--to {position}");
+        let as_said = format!("end at {position}");
         self.cuts.push(Cut { from: Some(position), to: None, as_said });
         self
     }
@@ -88,7 +88,7 @@ impl Edits {
     #[must_use]
     pub fn cut(mut self, from: Option<Position>, to: Option<Position>) -> Self {
         let side = |side: &Option<Position>| side.as_ref().map_or_else(String::new, Position::to_string);
-        let as_said = format!("--cut {}..{}", side(&from), side(&to));
+        let as_said = format!("cut {}..{}", side(&from), side(&to));
         self.cuts.push(Cut { from, to, as_said });
         self
     }
@@ -138,14 +138,14 @@ impl Edits {
         *self == Self::default()
     }
 
-    /// Everything that is to be done, as the command line spells it.
+    /// Everything that is to be done, in words.
     pub fn as_said(&self) -> Vec<String> {
         let mut said: Vec<String> = self.cuts.iter().map(|cut| cut.as_said.clone()).collect();
         said.extend(self.marks.iter().map(mark_said));
-        said.extend(self.idle_limit.map(|limit| format!("--idle-time-limit {}s", limit.as_secs_f64())));
-        said.extend(self.speed.map(|speed| format!("--speed {speed}")));
-        said.extend(self.drop_input.then(|| "--no-input".to_owned()));
-        said.extend(self.title.as_ref().map(|title| format!("--title {title:?}")));
+        said.extend(self.idle_limit.map(|limit| format!("pauses up to {}s", limit.as_secs_f64())));
+        said.extend(self.speed.map(|speed| format!("speed {speed}")));
+        said.extend(self.drop_input.then(|| "no input".to_owned()));
+        said.extend(self.title.as_ref().map(|title| format!("title {title:?}")));
         said
     }
 
@@ -222,7 +222,7 @@ impl Edits {
 }
 
 fn mark_said((at, label): &(Position, String)) -> String {
-    format!("--mark {at}={label}")
+    format!("marker {label:?} at {at}")
 }
 
 /// Edits that were checked against a recording.
@@ -240,6 +240,6 @@ pub struct Plan {
 
 impl fmt::Display for Edits {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.as_said().join(" "))
+        f.write_str(&self.as_said().join(", "))
     }
 }

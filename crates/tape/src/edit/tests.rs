@@ -389,15 +389,15 @@ fn edits_that_make_no_sense_say_which() {
     let turn = |number| Position::Turn(number);
     let cut = |a: f64, b: f64| Edits::new().cut(Some(seconds(a)), Some(seconds(b)));
     for (edits, want) in [
-        (cut(1.0, 10.0), "--cut 1s..10s: 10s is not in the recording: the recording lasts 9.5s"),
-        (cut(3.0, 2.0), "--cut 3s..2s: the range ends before it begins"),
-        (cut(1.0, 4.0).cut(Some(seconds(3.0)), None), "--cut 1s..4s and --cut 3s.. overlap"),
+        (cut(1.0, 10.0), "cut 1s..10s: 10s is not in the recording: the recording lasts 9.5s"),
+        (cut(3.0, 2.0), "cut 3s..2s: the range ends before it begins"),
+        (cut(1.0, 4.0).cut(Some(seconds(3.0)), None), "cut 1s..4s and cut 3s.. overlap"),
         (Edits::new().from(seconds(4.0)).until(seconds(3.0)), "overlap"),
         (Edits::new().from(Position::Moment("x".into())), "it has @two, @snap"),
         (Edits::new().until(turn(3)), "the recording has no turns"),
         (Edits::new().until(Position::Line(9)), "the lines 0 to 0"),
         (Edits::new().until(Position::Byte(6)), "5 bytes"),
-        (cut(1.0, 4.0).mark(seconds(2.0), "m"), "--mark 2s=m is within what --cut 1s..4s removes"),
+        (cut(1.0, 4.0).mark(seconds(2.0), "m"), "marker \"m\" at 2s would be removed by cut 1s..4s"),
         (Edits::new().from(Position::Share(1.0)), "nothing of the recording would be left"),
         (Edits::new().cut(None, None), "nothing of the recording would be left"),
     ] {
