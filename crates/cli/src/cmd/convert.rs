@@ -143,8 +143,8 @@ struct HowArgs {
     /// Brotli compression level of an .ahr, from 0 to 11
     #[arg(long, value_name = "Q", default_value_t = 4, value_parser = clap::value_parser!(u8).range(0..=11), hide_short_help = true)]
     brotli_q: u8,
-    /// Color theme of html, svg, svg-still, cast and ahr: dark, light, high-contrast, sepia, dracula
-    /// or one of your own [default: that of the recording]
+    /// Color theme of html, svg, svg-still, cast and ahr: dark, light, high-contrast, sepia,
+    /// dracula or one of your own [default: that of the recording]
     #[arg(long, value_name = "THEME")]
     theme: Option<String>,
     /// Print nothing on success
