@@ -223,7 +223,13 @@ impl Term {
     /// the same size. What is in the scrollback of the earlier one stays there where it can.
     pub fn dump_since(&self, before: &Self) -> Vec<u8> {
         let common = (before.size() == self.size()).then(|| self.rows_since(before)).flatten();
-        let keep = if common.is_some() { Keep::Scrollback } else { Keep::Nothing };
+        // Rows that were on the screen then and have left scrollback since went through it.
+        let through = before.evicted() + before.lines().count() as u64 <= self.evicted();
+        let keep = match common {
+            None => Keep::Nothing,
+            Some(_) if through => Keep::Lines,
+            Some(_) => Keep::Scrollback,
+        };
         let mut out = before.renew(keep);
         out.extend(self.dump_all(false, common.unwrap_or(0)).0);
         out
@@ -237,10 +243,9 @@ impl Term {
         );
         let first = before.evicted().max(self.evicted());
         let common = usize::try_from(end.saturating_sub(first)).ok()?;
-        // Without a row in common, the program may have cleared its scrollback. A half-read
-        // character is drawn when it is given up, and may push a row out.
+        // A half-read character is drawn when it is given up, and may push a row out.
         let draws = before.parser.pending().first().is_some_and(|byte| *byte != 0x1b);
-        if draws || (common == 0 && before.scrollback_len() > 0) {
+        if draws || self.m.scrollback.cleared() != before.m.scrollback.cleared() {
             return None;
         }
         let skip = |term: &Self| usize::try_from(first - term.evicted()).ok();

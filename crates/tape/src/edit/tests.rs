@@ -413,6 +413,30 @@ fn edits_that_make_no_sense_say_which() {
     assert_eq!(events.len(), 9, "{events:?}");
 }
 
+/// More lines than a terminal holds scroll by during a cut; those before it are not lost to
+/// exports, which keep more.
+#[test]
+fn lines_before_a_long_cut_stay() {
+    let lines = |range: std::ops::Range<u32>| out(&range.map(|n| format!("{n}\r\n")).collect::<String>());
+    let tape =
+        Tape::new(Size::new(10, 3), [(0, lines(0..100)), (1_000, lines(100..30_000)), (2_000, lines(0..5))]);
+    for (clears, first) in [(false, "0"), (true, "19998")] {
+        let mut tape = tape.clone();
+        if clears {
+            tape.events.insert(1, Event::new(Time::from_millis(900), out("\x1b[3J")));
+        }
+        let edits = Edits::new().cut(Some(seconds(0.5)), Some(seconds(1.5)));
+        let reader = EditReader::new(tape.boxed(), plan(&tape, &edits, &[]).expect("a plan"));
+        let mut text = Vec::new();
+        let form = crate::export::LinesAs::Txt;
+        crate::export::lines(form, &mut reader.expect("in memory"), Vec::new(), 1_000_000, &mut text)
+            .expect("text");
+        let text = String::from_utf8(text).expect("text");
+        let want = if clears { 10_002 + 5 } else { 100 + 10_002 + 5 };
+        assert_eq!((text.lines().next(), text.lines().count()), (Some(first), want));
+    }
+}
+
 #[test]
 fn joined_lines_stay_unless_the_size_changes() {
     let one =
