@@ -1,6 +1,7 @@
 //! `tapdeck diff`: where the screens of two recordings part.
 
 use std::fmt::Write as _;
+use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use tapdeck_core::check::{Look, Normaliser, Region};
 use tapdeck_host::Source;
 use tapdeck_term::char_width;
 
-use crate::ending::{Ending, print, print_json};
+use crate::ending::{Ending, output_failed, print_json};
 use crate::failure::{Failure, Result};
 use crate::human;
 use crate::keys::IdentityArgs;
@@ -131,7 +132,9 @@ pub(crate) fn run(args: &DiffArgs) -> Result {
     if args.json {
         print_json(&to_json(&found, args));
     } else {
-        print(format_args!("{}", to_text(&found, args)));
+        // The rows in it are printable already; the colors around them would be escaped.
+        let text = to_text(&found, args);
+        io::stdout().write_all(text.as_bytes()).unwrap_or_else(|e| output_failed(&e));
     }
     Ok(Ending::of_check(found.difference.is_none()))
 }

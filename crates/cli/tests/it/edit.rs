@@ -173,6 +173,8 @@ fn screens_are_compared_and_not_bytes() {
         text.starts_with("first difference after 3 screens equal") && row.ends_with("| 12:34:56 zwei"),
         "{text}"
     );
+    let coloured = run(&home, &["diff", "--color", "always", "a.ahr", "other.ahr"], 1);
+    assert!(coloured.contains("\x1b[32m12:34:56 zwei\x1b[m\n"), "{coloured}");
     let narrow = home.tapdeck(["diff", "a.ahr", "other.ahr"]).env("COLUMNS", "40").output().expect("ran");
     let narrow = String::from_utf8_lossy(&narrow.stdout).into_owned();
     assert!(narrow.contains("\n| two\n") && narrow.contains("\n| 12:34:56 zwei\n"), "{narrow}");
