@@ -30,7 +30,10 @@ pub(crate) const GROUPS: [Group; 7] = [
     },
     Group { title: "Tests", names: &["test", "cassette", "render"] },
     Group { title: "Network", names: &["serve", "connect", "web"] },
-    Group { title: "Files", names: &["info", "verify", "repair", "index", "convert", "scrub"] },
+    Group {
+        title: "Files",
+        names: &["info", "verify", "repair", "index", "convert", "cat", "diff", "scrub"],
+    },
     Group { title: "Tool", names: &["tour", "help", "doctor", "config", "completions", "man"] },
 ];
 

@@ -17,6 +17,7 @@ mod hooks;
 mod input;
 mod kept_files;
 mod keys;
+mod locate;
 mod log;
 mod nearest;
 mod parse;

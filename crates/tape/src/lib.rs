@@ -7,6 +7,7 @@
 //! - [`open`] and [`writer`] read and write every format ([`Format`]) as common [`Event`]s, so any
 //!   format converts into any other; [`convert()`] does that and reports what was lost.
 //! - [`Replay`] runs a recording through a terminal model, to its end or step by step.
+//! - [`edit`] cuts recordings, joins them, and changes their pace.
 //! - [`export`] makes text, Markdown, JSON, HTML and SVG of what a recording shows.
 //! - [`ahr`] is the native recording in detail: blocks, damage, repair. [`index`] makes it
 //!   seekable, [`seal`] proves that it was not changed, [`encryption`] hides what is in it.
@@ -44,6 +45,7 @@ pub mod cassette;
 pub mod cast;
 pub mod conversation;
 mod convert;
+pub mod edit;
 pub mod encryption;
 mod error;
 pub mod event;

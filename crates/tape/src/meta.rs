@@ -13,7 +13,7 @@ use tapdeck_core::WallTime;
 
 use crate::base64;
 use crate::seal::Seal;
-use crate::{Error, Extra, FilePosition, Result};
+use crate::{Error, Extra, FilePosition, JsonValue, Result};
 
 /// The version written, and the highest read.
 pub(crate) const VERSION: u64 = 1;
@@ -87,6 +87,13 @@ pub struct Meta {
     /// Proof that nothing was changed since; see [`crate::seal`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seal: Option<Seal>,
+    /// Colours of the terminal, in asciicast's form; [`crate::cast::theme_of`] reads it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub theme: Option<JsonValue>,
+    /// How this recording was made from others by editing, the oldest edit first. Empty for an
+    /// original.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub history: Vec<Edit>,
     /// Keys that this version does not know.
     #[serde(flatten)]
     pub extra: Extra,
@@ -112,6 +119,32 @@ pub struct Parent {
     /// What the program was told to do differently.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instruction: Option<String>,
+}
+
+/// An edit by which a recording was made from others.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Edit {
+    /// Version of the program that edited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tapdeck: Option<String>,
+    /// What it did, in words.
+    #[serde(default)]
+    pub edits: Vec<String>,
+    /// The recordings it was done to; several were joined in this order.
+    #[serde(default)]
+    pub sources: Vec<EditSource>,
+}
+
+/// A recording that was edited.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EditSource {
+    /// The name of its file, without its folder.
+    pub name: String,
+    /// SHA-256 of the file, in hexadecimal; there is none of a stream or a folder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sha256: Option<String>,
 }
 
 /// The machine that a session ran on.
@@ -188,7 +221,16 @@ impl Meta {
     pub fn without_content(&self) -> Self {
         let mut extra = Extra::default();
         extra.insert("encrypted", true);
-        Self { cmd: Vec::new(), cmd_b64: None, cwd: None, title: None, parent: None, extra, ..self.clone() }
+        Self {
+            cmd: Vec::new(),
+            cmd_b64: None,
+            cwd: None,
+            title: None,
+            parent: None,
+            history: Vec::new(),
+            extra,
+            ..self.clone()
+        }
     }
 
     /// The file's content on one line, for a recording that holds it itself.

@@ -8,7 +8,7 @@ use tapdeck_core::{Exit, Time, WallTime};
 use tapdeck_host::Source;
 use tapdeck_tape::ahr::{Ending as Ended, Summary};
 use tapdeck_tape::cassette::Cassette;
-use tapdeck_tape::meta::Meta;
+use tapdeck_tape::meta::{EditSource, Meta};
 use tapdeck_tape::{Format, Item, Kind};
 
 use crate::ending::{Ending, Report, print, print_json};
@@ -169,6 +169,16 @@ fn to_text(source: &Source, s: &Summary, meta: Option<&Meta>) -> String {
         if let Some(cwd) = &meta.cwd {
             line("folder", human::printable(cwd));
         }
+    }
+    for edit in meta.iter().flat_map(|meta| &meta.history) {
+        let source = |source: &EditSource| match &source.sha256 {
+            Some(digest) => format!("{} ({:.8})", source.name, digest),
+            None => source.name.clone(),
+        };
+        let sources: Vec<String> = edit.sources.iter().map(source).collect();
+        let joined = if sources.len() > 1 { "joined " } else { "" };
+        let how = if edit.edits.is_empty() { String::new() } else { format!(": {}", edit.edits.join(", ")) };
+        line("edited", human::printable(&format!("{joined}{}{how}", sources.join(" + "))));
     }
     // A recording converted from one without a start time begins at 0.
     if let Some(first) = s.first_ts.filter(|first| *first > 0) {

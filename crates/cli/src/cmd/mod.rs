@@ -25,6 +25,7 @@ mod convert;
 #[cfg(feature = "tui")]
 mod dash;
 mod deliver;
+mod diff;
 mod doctor;
 mod explain;
 #[cfg(feature = "hotkeys")]
@@ -123,7 +124,9 @@ pub(crate) enum Command {
     AgentApi(Box<agentapi::AgentApiArgs>),
     #[cfg(feature = "web")]
     PagePlayer(page_player::PagePlayerArgs),
-    Convert(convert::ConvertArgs),
+    Convert(Box<convert::ConvertArgs>),
+    Cat(Box<convert::CatArgs>),
+    Diff(diff::DiffArgs),
     Verify(verify::VerifyArgs),
     Repair(repair::RepairArgs),
     Index(index::IndexArgs),
@@ -201,6 +204,8 @@ fn dispatch(command: &Command) -> Result {
         #[cfg(feature = "web")]
         Command::PagePlayer(args) => page_player::run(args),
         Command::Convert(args) => convert::run(args),
+        Command::Cat(args) => convert::cat(args),
+        Command::Diff(args) => diff::run(args),
         Command::Verify(args) => verify::run(args),
         Command::Repair(args) => repair::run(args),
         Command::Index(args) => index::run(args),
@@ -249,6 +254,7 @@ impl Command {
             Command::Squad(args) => Report::json(args.reports_json()),
             #[cfg(feature = "hotkeys")]
             Command::Hotkeys(args) => Report::json(args.json),
+            Command::Diff(args) => Report::json(args.json),
             Command::Snapshot(args) => Report::json(args.json),
             Command::Verify(args) => Report::json(args.json),
             Command::Repair(args) => Report::json(args.json),

@@ -23,7 +23,7 @@ use crate::failure::{Failure, Result};
 use crate::keys::IdentityArgs;
 use crate::sessions;
 use crate::unreadable::{self, FileRole};
-use crate::{formats, parse};
+use crate::{formats, locate, parse};
 
 /// Read, search and step through a recording or a live session.
 #[derive(Args)]
@@ -53,9 +53,9 @@ pub(crate) struct ViewArgs {
     /// A recording, or the id or name of a live session [default: the only live session]
     #[arg(value_name = "FILE|SESSION")]
     what: Option<OsString>,
-    /// Start at a time (1:23:45, 90s), a percentage (50%), a marker or snapshot (@label) or an
-    /// output offset (byte:4096) [default: the end]
-    #[arg(long, value_name = "PLACE", value_parser = parse::position)]
+    /// Start at a time (1:23:45, 90s), a percentage (50%), a marker or snapshot (@label), a turn
+    /// (turn:3), a line (line:12) or an output offset (byte:4096) [default: the end]
+    #[arg(long, value_name = "WHERE", value_parser = parse::position)]
     at: Option<parse::Position>,
     /// Start playing at once
     #[arg(short, long)]
@@ -219,13 +219,19 @@ fn begin(app: &mut App, args: &ViewArgs, file: &Path) -> Result<(), ViewError> {
         Some(parse::Position::Time(time)) => {
             app.go(Goal::Time((*time).into()))?;
         }
-        Some(parse::Position::Byte(to)) => app.go(Goal::Byte(Offset(*to)))?,
         Some(parse::Position::Share(share)) => app.go_to_share(*share)?,
         Some(parse::Position::Moment(name)) => {
             if !app.go_to_named(name)? {
                 let message = format!("{}: no marker or snapshot {name:?}", file.display());
                 return Err(ViewError::Begin { message, missing: true });
             }
+        }
+        Some(other) => {
+            let begin = |message| ViewError::Begin { message, missing: true };
+            let source = Source::find(file, args.from, args.timing.as_deref());
+            let source = source.map_err(|e| begin(e.to_string()))?;
+            let to = locate::offset(&source, other).map_err(begin)?;
+            app.go(Goal::Byte(to))?;
         }
     }
     if args.play {

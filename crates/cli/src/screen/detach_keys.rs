@@ -87,7 +87,7 @@ impl DetachKeys {
         match read_only {
             true => format!("{prefix} {leave} leaves · ? hides this"),
             false => format!(
-                "{prefix} {leave} leaves · t takes the stick · r gives it up · m adds a marker · {prefix} sends {prefix}"
+                "{prefix} {leave} leaves · t takes the stick · r gives it up · m marks · {prefix} sends {prefix}"
             ),
         }
     }

@@ -27,6 +27,7 @@ mod convert;
 mod desktop;
 #[cfg(feature = "web")]
 mod doctor;
+mod edit;
 #[cfg(feature = "encrypt")]
 mod encrypted;
 mod exported_page;

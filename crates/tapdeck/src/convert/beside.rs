@@ -7,7 +7,7 @@ use tapdeck_core::WallTime;
 use tapdeck_host::{Source, sidecar, timing_names};
 use tapdeck_tape::ahr::{AhrWriter, CarriedEvents};
 use tapdeck_tape::event::Count;
-use tapdeck_tape::meta::Meta;
+use tapdeck_tape::meta::{Edit, Meta};
 use tapdeck_tape::{Container, Format, Header, Loss, is_turn};
 
 use super::{Conversion, ConvertError, Main, Seen, To};
@@ -19,6 +19,7 @@ pub(super) struct Beside {
     pub(super) meta: Option<Meta>,
     pub(super) events: Option<CarriedEvents<Box<dyn io::Read + Send>>>,
     pub(super) snapshots: Option<Box<dyn io::Read + Send>>,
+    pub(super) instructions: Option<Box<dyn io::Read + Send>>,
 }
 
 impl Beside {
@@ -27,6 +28,7 @@ impl Beside {
             meta: source.meta(),
             events: source.sidecar("events.jsonl").map(CarriedEvents::new),
             snapshots: source.sidecar("snapshots.jsonl"),
+            instructions: source.sidecar("instructions.jsonl"),
         }
     }
 
@@ -80,10 +82,29 @@ pub(super) fn new_meta(header: &Header, old: Option<Meta>, seen: &Seen) -> Meta 
     let fresh = AhrWriter::meta(header);
     let mut meta = Meta { sha256: None, seal: None, ..old.unwrap_or(fresh) };
     meta.tapdeck = Some(env!("CARGO_PKG_VERSION").into());
+    meta.theme.clone_from(&header.theme);
     meta.exit = seen.ending.map(Into::into).or(meta.exit);
     if meta.started_at > WallTime::ZERO {
         meta.ended_at = Some(meta.started_at + seen.end.since_start());
     }
+    meta
+}
+
+/// The sidecar of an edited recording: what is not the old one's any more comes from the edit.
+pub(super) fn edited_meta(header: &Header, old: Option<Meta>, seen: &Seen, history: Vec<Edit>) -> Meta {
+    let edited = AhrWriter::meta(header);
+    let mut meta = new_meta(header, old.map(|old| Meta { exit: None, ..old }), seen);
+    meta.title = edited.title;
+    meta.started_at = edited.started_at;
+    (meta.cols, meta.rows) = (edited.cols, edited.rows);
+    meta.idle_limit_ms = edited.idle_limit_ms;
+    meta.pipes = edited.pipes;
+    meta.extra.remove("firstByte");
+    if let Some(first) = edited.extra.get("firstByte") {
+        meta.extra.insert("firstByte", first);
+    }
+    meta.ended_at = (meta.started_at > WallTime::ZERO).then(|| meta.started_at + seen.end.since_start());
+    meta.history = history;
     meta
 }
 

@@ -9,7 +9,7 @@ use tapdeck_tape::conversation::Conversation;
 use tapdeck_tape::export::{self, ConversationAs};
 use tapdeck_tape::scrub::{first_size, study};
 
-use super::{Conversion, ConvertError, Converted, Main, Target, To, is_existing_same};
+use super::{Conversion, ConvertError, Converted, Main, Removed, Target, To, is_existing_same};
 use crate::OutFile;
 use crate::scrub::{Owner, Selection};
 
@@ -65,6 +65,7 @@ impl Conversion {
             more_notes: 0,
             broke_off: None,
             conversation: Some(report),
+            removed: Removed::default(),
         })
     }
 

@@ -42,14 +42,17 @@ use crate::scrub::{ScrubError, Selection};
 mod beside;
 mod cassette;
 mod conversation;
+mod edit;
 mod repair;
 mod to;
 
-use beside::{Beside, Side, new_meta};
+use beside::{Beside, Side, edited_meta, new_meta};
 pub use cassette::begin_manifest;
 pub use conversation::ConversationReport;
+use edit::Edited;
 pub(crate) use repair::check;
 pub use repair::{Digest, Health, Repaired, repair, summarise};
+pub use tapdeck_tape::edit::{EditError, Edits, Position, Removed};
 pub use to::To;
 
 /// Rows of scrollback that an export keeps until they are certain.
@@ -131,6 +134,9 @@ pub enum ConvertError {
     /// The recording has no turns.
     #[error("{} has no turns, so there is no conversation in it", .0.display())]
     NoTurns(PathBuf),
+    /// A conversation is written of a whole recording.
+    #[error("the conversation of an edited recording cannot be written; edit to an .ahr first")]
+    EditedConversation,
     /// A conversation is not written in this format.
     #[error("a conversation cannot be written as {0}; use md, html or json")]
     NoConversationAs(To),
@@ -143,6 +149,9 @@ pub enum ConvertError {
     /// Nothing could be compressed.
     #[error("{0}")]
     Compress(tapdeck_tape::Error),
+    /// The edits make no sense for this recording.
+    #[error(transparent)]
+    Edit(#[from] EditError),
 }
 
 const TO: &str = "ahr, cast, cast-v2, cast-v3, ttyrec, typescript, ans, 3a, raw or cassette, and .zst behind any of them; \
@@ -171,6 +180,10 @@ pub struct Conversion {
     theme: Option<Theme>,
     conversation: bool,
     redact: Option<Selection>,
+    theme_name: Option<String>,
+    edits: Edits,
+    /// Recordings that are joined to the first.
+    more: Vec<PathBuf>,
     progress: Option<Box<dyn FnMut(u64, u64)>>,
 }
 
@@ -206,6 +219,8 @@ pub struct Converted {
     pub broke_off: Option<String>,
     /// What became of the conversation, if only that was to be written.
     pub conversation: Option<ConversationReport>,
+    /// What an edit removed.
+    pub removed: Removed,
 }
 
 impl Conversion {
@@ -223,6 +238,9 @@ impl Conversion {
             theme: None,
             conversation: false,
             redact: None,
+            theme_name: None,
+            edits: Edits::default(),
+            more: Vec::new(),
             progress: None,
         }
     }
@@ -270,8 +288,8 @@ impl Conversion {
         self
     }
 
-    /// Sets the colours of a page or a picture; an asciicast carries them for its player. Left out,
-    /// they are those that the recording carries, or those of [`Theme::default`].
+    /// Sets the colours of a page or a picture; an asciicast and an `.ahr` carry them for a player.
+    /// Left out, they are those that the recording carries, or those of [`Theme::default`].
     #[must_use]
     pub fn theme(mut self, theme: Theme) -> Self {
         self.theme = Some(theme);
@@ -290,6 +308,27 @@ impl Conversion {
     #[must_use]
     pub fn redact(mut self, rules: Selection) -> Self {
         self.redact = Some(rules);
+        self
+    }
+
+    /// Edits the recording on the way. It is then read twice before it is written.
+    #[must_use]
+    pub fn edit(mut self, edits: Edits) -> Self {
+        self.edits = edits;
+        self
+    }
+
+    /// Joins another recording to the end, of any format.
+    #[must_use]
+    pub fn join(mut self, other: impl Into<PathBuf>) -> Self {
+        self.more.push(other.into());
+        self
+    }
+
+    /// Names the theme in the history of an edited recording.
+    #[must_use]
+    pub fn theme_name(mut self, name: impl Into<String>) -> Self {
+        self.theme_name = Some(name.into());
         self
     }
 
@@ -318,6 +357,9 @@ impl Conversion {
     }
 
     fn run(mut self, output: &mut Target<'_>) -> Result<Converted, ConvertError> {
+        if self.conversation && self.is_edit() {
+            return Err(ConvertError::EditedConversation);
+        }
         if self.conversation {
             return self.write_conversation(output);
         }
@@ -331,18 +373,28 @@ impl Conversion {
         let count = Arc::<AtomicU64>::default();
         let mut beside = Beside::default();
         let mut annotations = Annotations::default();
-        let (from, reader, total) = if is_stream(&self.input) {
+        let mut edited = None;
+        if let Target::File(path) = output {
+            for input in [&self.input].into_iter().chain(&self.more) {
+                // Not even when asked: the sidecars of the one would be replaced before the other
+                // is safe.
+                if is_existing_same(path, input) {
+                    return Err(ConvertError::SameFile(path.clone()));
+                }
+            }
+        }
+        let (from, reader, total) = if self.is_edit() {
+            let source = Source::find(&self.input, self.from, self.timing.as_deref())?;
+            let from = source.container();
+            let opened = self.open_edited(source, &count)?;
+            (beside, annotations.turns) = (opened.beside, opened.turns);
+            edited = Some(opened.edited);
+            (from, opened.reader, opened.total)
+        } else if is_stream(&self.input) {
             let (from, reader) = open_stream(&self.input, self.from, self.timing.as_deref(), &count)?;
             (from, reader, 0)
         } else {
             let source = Source::find(&self.input, self.from, self.timing.as_deref())?;
-            // Not even when asked: the sidecars of the one would be replaced before the other is
-            // safe.
-            if let Target::File(path) = output
-                && is_existing_same(path, &self.input)
-            {
-                return Err(ConvertError::SameFile(path.clone()));
-            }
             if source.container().format == Format::Ahr {
                 beside = Beside::of(&source);
             }
@@ -369,7 +421,8 @@ impl Conversion {
             }
             Some(to) => {
                 let mut main = Main::create(output, self.overwrite, OutFile::create)?;
-                (self.to_tape(from, to, &mut reader, &mut main, beside)?, main.written)
+                let losses = self.to_tape(from, to, &mut reader, &mut main, beside, edited.as_ref())?;
+                (losses, main.written)
             }
             None => {
                 let mut main = Main::create(output, self.overwrite, OutFile::create_shared)?;
@@ -394,6 +447,7 @@ impl Conversion {
             more_notes: seen.more_notes,
             broke_off: seen.broke_off,
             conversation: None,
+            removed: edited.map(|edited| edited.removed()).unwrap_or_default(),
         })
     }
 
@@ -405,7 +459,7 @@ impl Conversion {
         reader: &mut Watched,
     ) -> Result<u64, ConvertError> {
         let Target::File(path) = output else { return Err(ConvertError::CassetteToWriter) };
-        if from.format == Format::Cassette && !is_stream(&self.input) {
+        if from.format == Format::Cassette && !is_stream(&self.input) && !self.is_edit() {
             // Its evidence stays the same in either form, and so do its id and digests.
             while reader.next_item().map_err(|e| self.reading_failed(e))?.is_some() {}
             return cassette::repack(&self.input, path, self.overwrite);
@@ -423,6 +477,7 @@ impl Conversion {
         reader: &mut Watched,
         main: &mut Main<'_>,
         mut beside: Beside,
+        edited: Option<&Edited>,
     ) -> Result<Vec<(Loss, Count)>, ConvertError> {
         let native = to.format == Format::Ahr && !to.zst && !main.is_stream();
         let mut target = self.tape_writer(to, native)?;
@@ -477,11 +532,14 @@ impl Conversion {
         if labels.events > 0 {
             losses.push((Loss::Labels, labels));
         }
-        for file in [sides.timing, sides.events, sides.snapshots].into_iter().flatten() {
+        for file in [sides.timing, sides.events, sides.snapshots, sides.instructions].into_iter().flatten() {
             file.commit()?;
         }
         if let Some(mut file) = sides.meta {
-            let mut meta = new_meta(&header, old_meta, &reader.seen);
+            let mut meta = match edited {
+                Some(edited) => edited_meta(&header, old_meta, &reader.seen, edited.history.clone()),
+                None => new_meta(&header, old_meta, &reader.seen),
+            };
             meta.brotli_q = Some(self.quality);
             meta.sha256 = Some(tapdeck_host::file_digest(&path).map_err(ConvertError::write(&path))?);
             let bytes = meta.to_bytes().map_err(|e| self.reading_failed(e))?;
@@ -512,19 +570,19 @@ impl Conversion {
         let side = |suffix| Side::create(sidecar(main.path(), suffix), self.overwrite);
         let events = native.then(|| side("events.jsonl")).transpose()?;
         let meta = native.then(|| side("meta.json")).transpose()?;
-        let snapshots = match &mut beside.snapshots {
-            Some(old) if native => {
-                let mut file = side("snapshots.jsonl")?;
-                file.copy(old)?;
-                Some(file)
-            }
-            _ => None,
+        let copied = |suffix, old: &mut Option<Box<dyn io::Read + Send>>| -> Result<_, ConvertError> {
+            let Some(old) = old.as_mut().filter(|_| native) else { return Ok(None) };
+            let mut file = side(suffix)?;
+            file.copy(old)?;
+            Ok(Some(file))
         };
+        let snapshots = copied("snapshots.jsonl", &mut beside.snapshots)?;
+        let instructions = copied("instructions.jsonl", &mut beside.instructions)?;
         let timing = match to.format {
             Format::Typescript => Some(Side::create(self.timing_path(main, from)?, self.overwrite)?),
             _ => None,
         };
-        Ok(SideFiles { timing, events, snapshots, meta })
+        Ok(SideFiles { timing, events, snapshots, instructions, meta })
     }
 
     /// Writes a picture of the session, and returns what of it had to be left out.
@@ -613,6 +671,7 @@ struct SideFiles {
     timing: Option<Side>,
     events: Option<Side>,
     snapshots: Option<Side>,
+    instructions: Option<Side>,
     meta: Option<Side>,
 }
 

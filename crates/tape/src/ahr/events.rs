@@ -106,6 +106,7 @@ impl<R: Read> AhrEvents<R> {
             events.header.term.clone_from(&meta.term);
             events.header.pipes = meta.pipes;
             events.header.idle_limit = meta.idle_limit();
+            events.header.theme.clone_from(&meta.theme);
             if meta.cols > 0 && meta.rows > 0 {
                 events.header.size = Some(clamp_size(meta.cols.into(), meta.rows.into()));
             }
@@ -250,6 +251,7 @@ impl AhrWriter {
         meta.term.clone_from(&header.term);
         meta.pipes = header.pipes;
         meta.set_idle_limit(header.idle_limit);
+        meta.theme.clone_from(&header.theme);
         if header.first_byte > 0 {
             meta.extra.insert("firstByte", header.first_byte);
         }
@@ -278,8 +280,15 @@ impl EventWriter for AhrWriter {
         let size = header.size.unwrap_or_default();
         self.push(Record::resize(self.start_ns, size), out);
         // What it can tell of the program stands beside it.
-        let beside =
-            [Field::Command, Field::Folder, Field::Title, Field::Term, Field::Pipes, Field::IdleLimit];
+        let beside = [
+            Field::Command,
+            Field::Folder,
+            Field::Title,
+            Field::Term,
+            Field::Pipes,
+            Field::IdleLimit,
+            Field::Theme,
+        ];
         self.losses.drop_fields(header, if self.alone { &[] } else { &beside });
     }
 

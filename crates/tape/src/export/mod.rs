@@ -17,8 +17,8 @@ use tapdeck_term::{is_unsafe, printable_json};
 
 use crate::{Error, FilePosition, Result};
 
-pub(crate) use branch::FinalLine;
 pub use branch::{BranchPoints, branch_csv, branch_json, branch_md, place_moments, place_turns};
+pub(crate) use branch::{FinalLine, shown_rows};
 
 pub use conversation::{ConversationAs, conversation};
 pub use html::{HtmlOptions, html, row_flags};

@@ -16,31 +16,12 @@ const ALL_ROWS: usize = 1_000_000;
 pub(crate) struct Where {
     /// As it was written.
     text: String,
-    kind: Kind,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-enum Kind {
-    /// The end of a turn; 0 is the session's start.
-    Turn(u64),
-    /// The last change of a line.
-    Line(u64),
-    Other(Position),
+    position: Position,
 }
 
 impl Where {
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
-        let number =
-            |digits: &str, what: &str| digits.parse().map_err(|_| format!("expected a number after {what}:"));
-        let kind = if let Some(digits) = text.strip_prefix("turn:") {
-            Kind::Turn(number(digits, "turn")?)
-        } else if let Some(digits) = text.strip_prefix("line:") {
-            Kind::Line(number(digits, "line")?)
-        } else {
-            let wrong = "expected turn:N, line:N, byte:N, a time (1:23, 90s), a share (50%) or @LABEL";
-            Kind::Other(parse::position(text).map_err(|_| wrong.to_owned())?)
-        };
-        Ok(Self { text: text.to_owned(), kind })
+        Ok(Self { text: text.to_owned(), position: parse::position(text)? })
     }
 
     pub(crate) fn text(&self) -> &str {
@@ -53,8 +34,9 @@ impl Where {
         source: &Source,
         trees: &'t [RecordedTree],
     ) -> Result<&'t RecordedTree> {
-        let found = match &self.kind {
-            Kind::Turn(turn) => {
+        let found = match &self.position {
+            // The end of a turn; 0 is the session's start.
+            Position::Turn(turn) => {
                 let turns = source.turns()?;
                 let last = turns.iter().map(|t| t.number).max().unwrap_or(0);
                 if *turn > last {
@@ -69,8 +51,8 @@ impl Where {
                     |tree: &&RecordedTree| tree.turn < *turn || tree.turn == *turn && is_at_end(tree);
                 trees.iter().rev().find(is_before)
             }
-            Kind::Line(line) => before_byte(trees, written(source, *line)?),
-            Kind::Other(position) => match Self::look_up(source, position)? {
+            Position::Line(line) => before_byte(trees, written(source, *line)?),
+            position => match Self::look_up(source, position)? {
                 Found::Byte(byte) => before_byte(trees, byte),
                 Found::Time(time) => trees.iter().rev().find(|tree| tree.at <= time),
             },
@@ -110,6 +92,7 @@ impl Where {
                     ))
                 })?
             }
+            position => return Err(Failure::usage(format!("{position} cannot be branched from"))),
         })
     }
 }
