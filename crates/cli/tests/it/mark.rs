@@ -53,7 +53,7 @@ fn markers_are_added_to_every_recording_of_a_session() {
 fn a_session_that_is_not_recorded_takes_no_markers() {
     let home = Home::new();
     let session = Detached::start(&home, &["--name", "plain"], &["cat"]);
-    mark(&home, &["plain", "here"], 1, "tapdeck rec --attach");
+    mark(&home, &["plain", "here"], 1, "not being recorded");
     let denied = session.bus("observer", "test").request(&Mark::default(), PATIENCE);
     assert!(denied.is_err_and(|e| e.to_string().contains("observer")));
 }

@@ -169,9 +169,7 @@ impl LiveSession {
             return Err(Denied::because(why));
         }
         if !self.log.is_recording() {
-            return Err(Denied::because(
-                "the session is not being recorded: tapdeck rec --attach records it",
-            ));
+            return Err(Denied::because("the session is not being recorded"));
         }
         self.access.driver().mark(label, &client.name);
         Ok(Nothing {})
