@@ -30,7 +30,9 @@ const JUDGED: Duration = Duration::from_millis(600);
 /// How long a moved mark stands before Enter is pressed at an option that a digit did not choose.
 const MOVED: Duration = Duration::from_millis(500);
 /// How long keys may take before they count as ignored. Each later attempt waits for twice as long.
-const IGNORED: Duration = Duration::from_millis(400);
+/// A busy machine may only be slow, and would take the keys of a second attempt for the next
+/// question.
+const IGNORED: Duration = Duration::from_millis(1200);
 /// How often the same keys are sent, and how many steps a mark is moved in.
 const ATTEMPTS: u32 = 4;
 const STEPS: u32 = 12;

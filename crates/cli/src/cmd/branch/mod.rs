@@ -95,6 +95,7 @@ pub(crate) struct BranchArgs {
 }
 
 /// Whether a session can be branched by the files that were kept with its recording.
+#[cfg(feature = "tui")]
 pub(crate) fn has_kept_files(source: &Source) -> bool {
     attempts::trees(source).is_ok_and(|trees| trees.iter().any(|tree| tree.provider == "git"))
 }
