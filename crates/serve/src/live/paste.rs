@@ -42,6 +42,8 @@ const IN_VAIN: u32 = 4;
 const LINES: u32 = 400;
 /// How long a program may take to draw what was typed just before.
 const ECHOED: Duration = Duration::from_millis(700);
+/// How long after its start a program is given time to show a first prompt.
+const YOUNG: Duration = Duration::from_secs(10);
 /// How long a client may hold the stick after its own prompt.
 const HANDOVER: Duration = Duration::from_secs(1);
 /// How long a text that has left the input field may take to show up anywhere else.
@@ -366,6 +368,11 @@ impl Paste {
             // What is typed before a program reads would be shown by the terminal itself, as if the
             // program had taken it.
             AgentState::Unknown => {
+                // What is submitted before the first prompt was seen begins no turn.
+                let is_young = now.since_start() < YOUNG && detector.is_some_and(|d| d.prompt().is_none());
+                if is_young && !late && now < self.since + ECHOED {
+                    return Progress::Wait("");
+                }
                 let silent = look.offset() == Offset(0);
                 drop(look);
                 let reads = session.access.driver().waits_for_input().ok().flatten();
