@@ -66,6 +66,9 @@ pub(crate) struct ConvertArgs {
     /// Replace existing files and their sidecars
     #[arg(long)]
     overwrite: bool,
+    /// Also write NAME.meta.json and other sidecars of an .ahr, for tools that want files
+    #[arg(long, hide_short_help = true)]
+    sidecar: bool,
     /// Keep the readable part of a truncated recording
     #[arg(long, hide_short_help = true)]
     partial: bool,
@@ -152,6 +155,7 @@ fn convert(args: &ConvertArgs) -> Result<Converted> {
     args.identity.load([args.input.as_path()])?;
     let mut conversion = Conversion::new(&args.input, target)
         .overwrite(args.overwrite)
+        .sidecars(args.sidecar)
         .partial(args.partial)
         .quality(args.brotli_q);
     if let Some(from) = args.from {
