@@ -6,6 +6,7 @@ use tapdeck_tape::ahr::parts::{EVENTS, INDEX, INSTRUCTIONS, META, SEAL};
 use tapdeck_tape::ahr::{Place, Quality, part_blocks};
 use tapdeck_tape::scrub::{scrub_line, scrub_meta};
 
+use super::super::seal::Sealing;
 use super::super::sidecars::{sidecar, write_sidecars};
 use super::super::BLOCK_AGE;
 use super::NativeTap;
@@ -107,7 +108,9 @@ impl NativeTap {
             Disk::Full(retry_at) => self.closing || now >= retry_at,
             Disk::Broken => false,
         };
-        let seal_lines = self.seal.as_ref().map_or(&[][..], |seal| seal.lines());
+        // Nothing but the last description is behind the head of the seal.
+        let seal = self.seal.as_ref().filter(|_| self.meta.digest.is_none());
+        let seal_lines = seal.map_or(&[][..], Sealing::lines);
         let sealed = seal_lines.len();
         let Pending { meta, events, instructions, index, .. } = &self.parts;
         let all = [(META, &meta[..]), (EVENTS, events), (INSTRUCTIONS, instructions), (INDEX, index), (SEAL, seal_lines)];
