@@ -36,7 +36,7 @@ it moves to the time at which the answer was on the screen.
 Drag to select text; y copies it to the clipboard.
 
 i, or a click on the left border, adds an instruction to a line. It is saved in
-NAME.instructions.jsonl with the nearest snapshot. The setting [view] branch_command names a program
+the recording with the nearest snapshot. The setting [view] branch_command names a program
 that branches the session there.
 
 Viewing a live session does not resize it and sends no input. Enter takes the stick (control) to type
