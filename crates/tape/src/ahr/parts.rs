@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::block::{Block, BlockItem, BlockReader};
+use super::block::{Block, BlockItem, BlockReader, is_bomb};
 use super::build::BlockBuilder;
 use super::codec::Quality;
 use super::damage::DamageKind;
@@ -48,8 +48,9 @@ const MAX_PIECES: usize = 2_000_000;
 pub struct Parts {
     parts: BTreeMap<String, Arc<Part>>,
     pieces: usize,
-    /// Where the last block ends that was looked at.
+    /// Where the last block ends that was looked at, and how much came out of those opened.
     end: u64,
+    out: u64,
     /// Whether a block could be read, and the first that could not for want of a key.
     opened: bool,
     locked: Option<u64>,
@@ -108,6 +109,11 @@ impl Parts {
             match open_block(&mut recording, offset) {
                 Ok(Some(block)) => {
                     self.opened |= block.encrypted;
+                    self.out += block.bytes.len() as u64;
+                    if is_bomb(self.out, self.end) {
+                        let what = "expands beyond any recording: a decompression bomb";
+                        return Err(Error::malformed(FilePosition::Byte(offset), what));
+                    }
                     self.take(&block)?;
                 }
                 // What is damaged is reported by the readers of the recording itself.

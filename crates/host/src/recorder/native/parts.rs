@@ -135,6 +135,8 @@ impl NativeTap {
 
     /// The end of the recording: everything that it says of itself, and at last what it comes to.
     pub(super) fn close_parts(&mut self) {
+        // Of a short session, the last description is the only one.
+        self.parts.meta.clear();
         // What was written about it while it was recorded waits beside it.
         let beside = sidecar(self.file.path(), INSTRUCTIONS);
         // Most often there is none.
