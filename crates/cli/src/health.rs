@@ -24,7 +24,9 @@ pub(crate) fn summarise(source: &Source) -> Result<Summary> {
 
 /// What a recording says of itself, if that can be read.
 pub(crate) fn meta(path: &Path) -> Option<Meta> {
-    Source::find(path, None, None).ok()?.meta()
+    // A pipe would be read to its end.
+    let source = path.is_file().then(|| Source::find(path, None, None).ok()).flatten()?;
+    source.meta()
 }
 
 /// Whether a recording is what it was when it was finished, as JSON.

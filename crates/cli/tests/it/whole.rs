@@ -31,8 +31,9 @@ fn files(home: &Home) -> Vec<String> {
 fn session(home: &Home) {
     std::fs::write(home.path("key"), [9; 32]).expect("written");
     let script = format!(
-        "seq 1 200000; seq 1 500000; for i in 1 2 3; do printf '$ '; read x; echo answer $i; done; \
-         {TAPDECK} snapshot --id 5 --label five >/dev/null; echo the end; exit 3"
+        "yes {} | head -n 26000; for i in 1 2 3; do printf '$ '; read x; echo answer $i; done; \
+         {TAPDECK} snapshot --id 5 --label five >/dev/null; echo the end; exit 3",
+        "0123456789".repeat(19)
     );
     let args = ["rec", "-q", "-I", "--title", "a title", "--seal", "key", "--index", "whole", "s.ahr", "--"];
     let mut command = home.tapdeck(args);
