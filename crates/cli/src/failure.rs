@@ -8,9 +8,9 @@ use tapdeck::testing::Remedy;
 use tapdeck::turns::RuleBookError;
 #[cfg(feature = "tui")]
 use tapdeck_cli::ui::view::run::ViewError;
-use tapdeck_host::{AppendError, LaunchError};
 use tapdeck_host::backend::SpawnError;
 use tapdeck_host::cassette::{CommitError, PreflightError};
+use tapdeck_host::{AppendError, LaunchError};
 use tapdeck_proto::broker::ErrorCode;
 use tapdeck_serve::broker::BrokerError;
 use tapdeck_serve::client::{ClientError, FindError};

@@ -307,9 +307,11 @@ impl Source {
     /// format.
     pub fn instructions(&self) -> Vec<Instruction> {
         let inside = self.file().ok().and_then(|file| self.parts.open(INSTRUCTIONS, file));
-        let inside: Box<dyn Read> = inside.map_or_else(|| Box::new(io::empty()) as _, |part| Box::new(part) as _);
+        let inside: Box<dyn Read> =
+            inside.map_or_else(|| Box::new(io::empty()) as _, |part| Box::new(part) as _);
         let beside = File::open(sidecar(&self.path, INSTRUCTIONS)).ok();
-        let beside: Box<dyn Read> = beside.map_or_else(|| Box::new(io::empty()) as _, |file| Box::new(file) as _);
+        let beside: Box<dyn Read> =
+            beside.map_or_else(|| Box::new(io::empty()) as _, |file| Box::new(file) as _);
         // A line that was torn ends where the file does.
         let lines = inside.chain(&b"\n"[..]).chain(beside);
         instructions_of(BufReader::new(lines)).unwrap_or_default()
@@ -384,7 +386,9 @@ pub fn open_stream(
 pub fn is_native(recording: &Path) -> bool {
     let is_file = recording.metadata().is_ok_and(|m| m.is_file());
     let mut head = [0; ahr::MAGIC.len()];
-    is_file && File::open(recording).is_ok_and(|mut file| file.read_exact(&mut head).is_ok()) && head == ahr::MAGIC
+    is_file
+        && File::open(recording).is_ok_and(|mut file| file.read_exact(&mut head).is_ok())
+        && head == ahr::MAGIC
 }
 
 /// Whether a file begins with an encrypted block of a recording.

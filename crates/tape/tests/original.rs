@@ -121,7 +121,8 @@ fn session() -> Vec<u8> {
     writer.finish(&mut parts);
     let Place { ts_ns, byte_off } = parts.place.expect("a native recording");
     let place = Place { ts_ns, byte_off };
-    for part in [(META, &b"{\"version\":1}\n"[..]), (EVENTS, b"{}\n"), ("of-a-later-version", &[7; 300_000])] {
+    for part in [(META, &b"{\"version\":1}\n"[..]), (EVENTS, b"{}\n"), ("of-a-later-version", &[7; 300_000])]
+    {
         parts.main.extend(part_blocks(&[part], place, Quality::default(), true).concat());
     }
     parts.main

@@ -449,7 +449,8 @@ fn scrub_parts(
     }
     for part in [EVENTS, INSTRUCTIONS] {
         let Some(old) = source.sidecar(part) else { continue };
-        let fail = |e: &dyn std::fmt::Display| Failure::io(format!("{part} of {}: {e}", source.path().display()));
+        let fail =
+            |e: &dyn std::fmt::Display| Failure::io(format!("{part} of {}: {e}", source.path().display()));
         let lines = scrub_lines(BufReader::new(old), scrubber).map_err(|e| fail(&e))?;
         let lines = match part {
             // The writer has written those of markers.

@@ -57,10 +57,10 @@ pub fn watch(listing: &Listing, name: &str, scrollback: usize, outlives: bool) -
     let address = Address::Unix(listing.socket.clone());
     let (attachment, opened) = Attachment::open(&address, &attach)?;
     let own_name = if opened.name.is_empty() { name.to_owned() } else { opened.name.clone() };
-    let snapshots = listing.recording.as_deref().map(|path| Snapshots {
-        watch: SnapshotWatch::new(PathBuf::from(path)),
-        looked: None,
-    });
+    let snapshots = listing
+        .recording
+        .as_deref()
+        .map(|path| Snapshots { watch: SnapshotWatch::new(PathBuf::from(path)), looked: None });
     let link = SessionLink {
         attachment,
         listing: listing.clone(),

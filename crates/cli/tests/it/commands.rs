@@ -441,7 +441,7 @@ fn a_long_program_finds_nothing_but_its_recording() {
     let out = home.run(["rec", "-q", "--append", "killed.ahr", "--", "true"]);
     assert!(out.status.success(), "{}", text(&out));
     assert_eq!(home.meta("killed.ahr")["title"], "long");
-    assert_eq!((files(&home).len(), working()), (5, 0), "{:?}", files(&home));
+    assert_eq!((files(&home).len(), working()), (4, 0), "{:?}", files(&home));
 }
 
 /// Exports were as private as recordings, so that a web server could not show them; a token's file

@@ -228,7 +228,10 @@ fn a_seal_shows_every_change() {
     let forged = home.meta("s.ahr").to_string().replace("\"sh\"", "\"zsh\"");
     home.append("t.ahr", "meta.json", format!("{forged}\n").as_bytes());
     let found = verify(&home, &["--key", "key", "t.ahr"], 0);
-    assert_eq!((&found["seal"]["verdict"], &found["added"][0]["part"]), (&"intact".into(), &"meta.json".into()));
+    assert_eq!(
+        (&found["seal"]["verdict"], &found["added"][0]["part"]),
+        (&"intact".into(), &"meta.json".into())
+    );
     assert_eq!(home.run(["rec", "--append", "s.ahr", "--", "true"]).status.code(), Some(2));
     // What is intact is named, and so is what the seal says nothing of.
     home.append("s.ahr", "instructions.jsonl", b"{}\n");

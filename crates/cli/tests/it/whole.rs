@@ -145,7 +145,8 @@ fn files_beside_an_older_recording_are_read_and_adopted() {
     assert!(files(&home).contains(&"n.meta.json".to_owned()), "{:?}", files(&home));
     older(&home, "n.ahr", "old.ahr");
     for suffix in ["meta.json", "events.jsonl", "snapshots.jsonl"] {
-        std::fs::rename(home.path(&format!("n.{suffix}")), home.path(&format!("old.{suffix}"))).expect("moved");
+        std::fs::rename(home.path(&format!("n.{suffix}")), home.path(&format!("old.{suffix}")))
+            .expect("moved");
     }
     std::fs::write(home.path("old.instructions.jsonl"), INSTRUCTION).expect("written");
     let lines = |name: &str| home.run(["turns", "--json", name]).stdout;

@@ -83,7 +83,7 @@ impl Addition {
         options.read(true).write(true).custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC | libc::O_NONBLOCK);
         let file = DiskFile::open(&path, &options).map_err(system)?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Err(Errno::WOULDBLOCK) => return Err(AppendError::Busy(recording.to_owned())),
+            Err(Errno::WOULDBLOCK) => Err(AppendError::Busy(recording.to_owned())),
             // Some file systems know no locks, so no recorder can hold one there.
             _ => Self::to(file, recording),
         }
@@ -187,7 +187,9 @@ pub(super) fn adopt_before_append(file: &DiskFile, recording: &Path) -> Result<u
     let system = |why| AppendError::Write { path: recording.to_owned(), why };
     let mut addition = match Addition::to(file.try_clone().map_err(system)?, recording) {
         // What stands beside an encrypted one holds nothing that is not in it, but the end.
-        Err(AppendError::Encrypted(_) | AppendError::Torn(_)) => return file.metadata().map(|m| m.len()).map_err(system),
+        Err(AppendError::Encrypted(_) | AppendError::Torn(_)) => {
+            return file.metadata().map(|m| m.len()).map_err(system);
+        }
         addition => addition?,
     };
     let adopted = addition.adopt()?;

@@ -378,7 +378,9 @@ impl Recorder {
         if file.written() > 0 {
             match Source::find(&path, None, None).map(|source| source.meta()) {
                 // A recording that is continued began when, where and as it began.
-                Ok(Some(old)) => meta = Meta { exit: None, ended_at: None, sha256: None, digest: None, seal: None, ..old },
+                Ok(Some(old)) => {
+                    meta = Meta { exit: None, ended_at: None, sha256: None, digest: None, seal: None, ..old }
+                }
                 Ok(None) => {}
                 // There is no key for what it says.
                 Err(_) => meta.continuation = options.encrypt.is_some(),

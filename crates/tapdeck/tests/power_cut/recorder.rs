@@ -76,7 +76,12 @@ impl Live {
     fn output(&self, bytes: &[u8]) -> usize {
         let before = journal::len();
         self.write(bytes);
-        self.wait_for(before, |op, inode| matches!(op, Op::Write(file, ..) if *file == inode))
+        // A block of parts, which says so in its flags, may come first.
+        let has_output = |block: &[u8]| block.get(36).is_some_and(|flags| flags & 4 == 0);
+        self.wait_for(
+            before,
+            |op, inode| matches!(op, Op::Write(file, _, block) if *file == inode && has_output(block)),
+        )
     }
 
     /// Waits for a change of the recording behind so many.

@@ -8,8 +8,8 @@ use std::io::Read;
 use serde::Deserialize;
 
 use super::events::EventLine;
-use crate::lines::Lines;
 use crate::Result;
+use crate::lines::Lines;
 
 /// Lines of another recording, to be put between new ones.
 #[derive(Debug)]
@@ -53,7 +53,9 @@ impl<R: Read> CarriedEvents<R> {
     fn read(&mut self) -> Result<Option<(u64, Vec<u8>)>> {
         while let Some(line) = self.lines.next_line()? {
             let known = serde_json::from_slice::<EventLine>(line.text);
-            if line.text.trim_ascii().is_empty() || known.is_ok_and(|event| matches!(&*event.kind, "marker" | "snapshot")) {
+            if line.text.trim_ascii().is_empty()
+                || known.is_ok_and(|event| matches!(&*event.kind, "marker" | "snapshot"))
+            {
                 continue;
             }
             // A line without a time, or that is no JSON, stays where it stands.

@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 use tapdeck_core::{Exit, Time, WallTime};
 
 use super::build::BlockBuilder;
-use super::codec::Quality;
 use super::carry::CarriedEvents;
+use super::codec::Quality;
 use super::mark::Mark;
 use super::parts::{EVENTS, META, Place, part_blocks};
 use super::reader::{Item as AhrItem, Reader};
@@ -63,7 +63,8 @@ pub fn labels_of(events: impl Read) -> Result<BTreeMap<u32, String>> {
 
 /// The label in a line of events, with its number.
 fn label_of(line: &[u8]) -> Option<(u32, String)> {
-    let line: EventLine = serde_json::from_slice(line).ok().filter(|line: &EventLine| line.kind == "marker")?;
+    let line: EventLine =
+        serde_json::from_slice(line).ok().filter(|line: &EventLine| line.kind == "marker")?;
     line.n.zip(line.label)
 }
 
@@ -383,8 +384,7 @@ impl EventWriter for AhrWriter {
         for block in part_blocks(&[(META, &line)], self.place, self.quality, false) {
             out.main.extend_from_slice(&block);
         }
-        let told =
-            [Field::Command, Field::Folder, Field::Title, Field::Term, Field::Pipes, Field::IdleLimit];
+        let told = [Field::Command, Field::Folder, Field::Title, Field::Term, Field::Pipes, Field::IdleLimit];
         self.losses.drop_fields(header, &told);
     }
 

@@ -301,10 +301,13 @@ mod tests {
 
     #[test]
     fn parts_come_back_from_between_the_blocks() {
-        let noise: Vec<u8> = (0..700_000_u32).flat_map(|i| i.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
+        let noise: Vec<u8> =
+            (0..700_000_u32).flat_map(|i| i.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
         let at = Place { ts_ns: 5, byte_off: 3 };
         let mut file = block(vec![Record::resize(1, Size::new(80, 24)), Record::data(5, 0, &b"abc"[..])], 0);
-        for parts in [&[("events.jsonl", &b"one\ntw"[..]), ("x", &noise[..])][..], &[("events.jsonl", b"o\n")]] {
+        for parts in
+            [&[("events.jsonl", &b"one\ntw"[..]), ("x", &noise[..])][..], &[("events.jsonl", b"o\n")]]
+        {
             file.extend(part_blocks(parts, at, Quality::default(), false).concat());
             file.extend(block(vec![Record::data(5, 3, &b""[..])], 3));
         }
@@ -314,7 +317,10 @@ mod tests {
         assert!(read(&parts, "x", &file) == noise);
         assert_eq!((parts.len_of(META), parts.len_of("x")), (None, Some(noise.len() as u64)));
         let summary = Summary::of(&file[..]).expect("read");
-        assert!(summary.is_whole() && summary.parts > 10 && summary.duration().as_nanos() == 4, "{summary:?}");
+        assert!(
+            summary.is_whole() && summary.parts > 10 && summary.duration().as_nanos() == 4,
+            "{summary:?}"
+        );
 
         // Any piece of it, whatever lies around.
         let mut reader = parts.open("x", Cursor::new(&file)).expect("there");
@@ -350,7 +356,8 @@ mod tests {
     /// known.
     #[test]
     fn records_of_a_later_version_are_passed_over_and_kept() {
-        let unknown = Record { ts_ns: 2, body: Body::Unknown { tag: 77, bytes: Bytes::from_static(b"later") } };
+        let unknown =
+            Record { ts_ns: 2, body: Body::Unknown { tag: 77, bytes: Bytes::from_static(b"later") } };
         let records = vec![
             Record::resize(1, Size::new(80, 24)),
             unknown.clone(),

@@ -268,7 +268,8 @@ fn walk_while(bytes: &[u8], mut wrong: impl FnMut(u64, Option<(u64, u64)>) -> Op
                 let len = u32_at(at + PREFIX).map(|n| n as usize);
                 // The name of a part is within the record.
                 let name = bytes.get(at + PREFIX + 4).map(|name| 1 + usize::from(*name));
-                let fits = |len: &usize| bytes[at] != FIRST_SKIPPABLE || name.is_some_and(|name| name <= *len);
+                let fits =
+                    |len: &usize| bytes[at] != FIRST_SKIPPABLE || name.is_some_and(|name| name <= *len);
                 len.filter(fits).map(|len| at + PREFIX + 4 + len)
             }
         };

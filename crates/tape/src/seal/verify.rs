@@ -245,7 +245,8 @@ fn check_behind(window: Window<impl Read>, report: &mut SealReport) -> Result<()
             }
             Ok(Some(BlockItem::Damage(damage))) => report.bad(Some(damage.offset), damage.to_string()),
             Err(Error::Locked { at }) => {
-                let what = format!("{at}: what follows the sealed end cannot be read with the given identities");
+                let what =
+                    format!("{at}: what follows the sealed end cannot be read with the given identities");
                 report.bad(Some(end), what);
                 return Ok(());
             }

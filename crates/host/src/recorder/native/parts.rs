@@ -6,9 +6,9 @@ use tapdeck_tape::ahr::parts::{EVENTS, INDEX, INSTRUCTIONS, META, SEAL};
 use tapdeck_tape::ahr::{Place, Quality, part_blocks};
 use tapdeck_tape::scrub::{scrub_line, scrub_meta};
 
+use super::super::BLOCK_AGE;
 use super::super::seal::Sealing;
 use super::super::sidecars::{sidecar, write_sidecars};
-use super::super::BLOCK_AGE;
 use super::NativeTap;
 use super::blocks::{Disk, append};
 use crate::disk;
@@ -113,7 +113,13 @@ impl NativeTap {
         let seal_lines = seal.map_or(&[][..], Sealing::lines);
         let sealed = seal_lines.len();
         let Pending { meta, events, instructions, index, .. } = &self.parts;
-        let all = [(META, &meta[..]), (EVENTS, events), (INSTRUCTIONS, instructions), (INDEX, index), (SEAL, seal_lines)];
+        let all = [
+            (META, &meta[..]),
+            (EVENTS, events),
+            (INSTRUCTIONS, instructions),
+            (INDEX, index),
+            (SEAL, seal_lines),
+        ];
         // What the disk does not take now goes with the next block that it takes.
         if !worth_a_try || all.iter().all(|(_, bytes)| bytes.is_empty()) {
             return;
