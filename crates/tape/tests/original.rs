@@ -78,8 +78,8 @@ fn read_original(file: &[u8]) -> (Vec<Rec>, usize) {
 
 /// Reads the same with our reader, parts aside.
 fn read_ours(file: &[u8]) -> Vec<Rec> {
-    let records = Reader::new(file).filter_map(|item| match item.expect("read") {
-        Item::Record(record) => Some(record.body),
+    let records = Reader::new(file).map(|item| match item.expect("read") {
+        Item::Record(record) => record.body,
         Item::Damage(damage) => panic!("{damage}"),
     });
     let rec = |body| match body {

@@ -144,6 +144,11 @@ fn files_beside_an_older_recording_are_read_and_adopted() {
     ok(&home, &["convert", "-q", "--sidecar", "s.ahr", "-o", "n.ahr"]);
     assert!(files(&home).contains(&"n.meta.json".to_owned()), "{:?}", files(&home));
     older(&home, "n.ahr", "old.ahr");
+    let meta = std::fs::read(home.path("n.meta.json")).expect("read");
+    let mut meta: Value = serde_json::from_slice(&meta).expect("JSON");
+    meta["digest"].take();
+    meta["sha256"] = tapdeck_host::file_digest(&home.path("old.ahr")).expect("read").into();
+    std::fs::write(home.path("n.meta.json"), meta.to_string()).expect("written");
     for suffix in ["meta.json", "events.jsonl", "snapshots.jsonl"] {
         std::fs::rename(home.path(&format!("n.{suffix}")), home.path(&format!("old.{suffix}")))
             .expect("moved");
@@ -155,6 +160,8 @@ fn files_beside_an_older_recording_are_read_and_adopted() {
     let adopted = ok(&home, &["repair", "--adopt", "old.ahr"]);
     assert!(adopted.contains("old.events.jsonl is in old.ahr now"), "{adopted}");
     assert!(!files(&home).iter().any(|name| name.starts_with("old.") && name != "old.ahr"));
+    let verified: Value = serde_json::from_str(&ok(&home, &["verify", "--json", "old.ahr"])).expect("JSON");
+    assert_eq!(verified["sha256_matches"], true);
     let info = ok(&home, &["info", "old.ahr"]);
     assert!(info.contains("a title") && info.contains("instructions.jsonl: 1 instruction"), "{info}");
     assert_eq!(lines("old.ahr"), turns);

@@ -11,7 +11,7 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use tapdeck_tape::ahr::parts::{EVENTS, INDEX, INSTRUCTIONS, META, SEAL};
 use tapdeck_tape::ahr::{self, Parts, Place, Quality, part_blocks};
-use tapdeck_tape::meta::Meta;
+use tapdeck_tape::meta::{FileDigest, Meta};
 
 use super::salvage::tail_of;
 use super::sidecars::{SIDECARS, find_sidecar, forget_working_copies};
@@ -239,8 +239,8 @@ impl Addition {
                     let mut text = Vec::new();
                     let read = file.read_to_end(&mut text);
                     read.map_err(|why| AppendError::Write { path: path.clone(), why })?;
-                    let meta = Meta::from_bytes(&text).and_then(|meta| meta.to_line());
-                    let line = meta.map_err(|why| AppendError::Sidecar { path: path.clone(), why })?;
+                    let line = self.described(&text);
+                    let line = line.map_err(|why| AppendError::Sidecar { path: path.clone(), why })?;
                     self.add(META, &line)?;
                 }
                 None => self.add_from(part, file)?,
@@ -248,6 +248,18 @@ impl Addition {
             adopted.push(path);
         }
         Ok(adopted)
+    }
+}
+
+impl Addition {
+    /// What `meta.json` beside a recording said, as a line in it.
+    fn described(&self, text: &[u8]) -> tapdeck_tape::Result<Vec<u8>> {
+        let mut meta = Meta::from_bytes(text)?;
+        // A seal covers the digest as it was written.
+        if meta.seal.is_none() {
+            meta.digest = meta.sha256.take().map(|sha256| FileDigest { bytes: self.before, sha256 });
+        }
+        meta.to_line()
     }
 }
 
