@@ -180,7 +180,8 @@ impl From<AppendError> for Failure {
     fn from(e: AppendError) -> Self {
         match e {
             AppendError::Busy(_) | AppendError::Encrypted(_) => Self::usage(e.to_string()),
-            AppendError::Torn(_) | AppendError::Sidecar { .. } => Self::check(e.to_string()),
+            AppendError::Torn(_) => Self::check(format!("{e}; tapdeck repair writes a whole copy")),
+            AppendError::Sidecar { .. } => Self::check(e.to_string()),
             AppendError::Write { path, why } => Self::write(&path, &why),
             e => Self::io(e.to_string()),
         }

@@ -186,7 +186,8 @@ impl Sealer {
     }
 
     /// Goes on with a recording that is continued, from the seal in its `meta.json` and the lines
-    /// of its part `seal`. The recording has to end where the last line says; see [`Sealer::bytes`].
+    /// of its part `seal`. The recording has to end where the last line says: see
+    /// [`Sealer::bytes`].
     ///
     /// # Errors
     /// When the reader fails, when a line is not what the recorder wrote, and when the key is

@@ -223,7 +223,7 @@ fn a_seal_shows_every_change() {
     assert_eq!(verdict("t.ahr", "key", 1), "broken");
     damage(&home, "s.ahr", "t.ahr", |bytes| bytes.extend_from_within(..blocks_of(bytes)[1]));
     assert_eq!(verdict("t.ahr", "key", 1), "broken");
-    // A description that somebody else adds changes nothing of what is sealed, and is told.
+    // A description that an attacker adds changes nothing of what is sealed, and is told.
     std::fs::copy(home.path("s.ahr"), home.path("t.ahr")).expect("copied");
     let forged = home.meta("s.ahr").to_string().replace("\"sh\"", "\"zsh\"");
     home.append("t.ahr", "meta.json", format!("{forged}\n").as_bytes());

@@ -117,7 +117,7 @@ fn a_killed_recorder_leaves_everything_up_to_a_moment_before() {
         let output = String::from_utf8(recorded_output(&home.path(&name))).expect("text");
         let last = output.lines().rev().find_map(|line| line.trim().parse::<u64>().ok()).unwrap_or(0);
         let lost = killed.saturating_sub(last.max(killed.saturating_sub(after.as_nanos() as u64)));
-        // The machine may be busy with other tests; a recorder that is on time writes within 250 ms.
+        // The machine may be busy; a recorder that is on time writes within 250 ms.
         assert!(lost < 1_000_000_000, "{n}: {lost} ns are lost after {after:?}");
         let info: Value = serde_json::from_str(&ok(&home, &["info", "--json", &name])).expect("JSON");
         if after > Duration::from_secs(1) {

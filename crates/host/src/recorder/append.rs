@@ -1,5 +1,5 @@
 //! Additions to a recording that is finished: instructions, an index, what older versions kept in
-//! files beside it. They are parts behind its last block. Nobody may record into it meanwhile; an
+//! files beside it. They are parts behind its last block. No recorder may write to it meanwhile; an
 //! addition that fails is cut off again.
 
 use std::fs::{self, File, OpenOptions};
@@ -28,7 +28,7 @@ pub enum AppendError {
     #[error("{} is being recorded by another process", .0.display())]
     Busy(PathBuf),
     /// It ends within a block.
-    #[error("{} ends within a block; tapdeck repair writes a copy that does not", .0.display())]
+    #[error("{} ends within a block: nothing can be added before it is repaired", .0.display())]
     Torn(PathBuf),
     /// It is encrypted, and its public keys are not known.
     #[error("{} is encrypted: what is added to it would stand in the clear", .0.display())]

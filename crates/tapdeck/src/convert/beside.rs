@@ -78,8 +78,8 @@ fn is_same(a: &Path, b: &Path) -> bool {
     place(a).is_some_and(|a| place(b) == Some(a))
 }
 
-/// The description of a new native recording: what the old one said, where there was one, and how it
-/// ended.
+/// The description of a new native recording: what the old one said, where there was one, and how
+/// it ended.
 pub(super) fn new_meta(header: &Header, old: Option<Meta>, seen: &Seen) -> Meta {
     let fresh = AhrWriter::meta(header);
     let mut meta = Meta { sha256: None, digest: None, seal: None, ..old.unwrap_or(fresh) };

@@ -143,8 +143,8 @@ impl Repaired {
     }
 }
 
-/// Writes a clean copy of a native recording, with everything that it says of itself, and what stands
-/// beside an older one. A seal does not hold for the copy.
+/// Writes a clean copy of a native recording, with everything that it says of itself, and what
+/// stands beside an older one. A seal does not hold for the copy.
 ///
 /// # Errors
 /// When the recording is of another format or cannot be read, or the copy cannot be written.

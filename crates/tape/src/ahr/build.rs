@@ -108,8 +108,8 @@ impl BlockBuilder {
     /// }
     /// ```
     ///
-    /// DATA, INPUT and PART are split; of what else there is, only a record of an unknown kind can be
-    /// larger than a block, and gets one of its own. Offsets are at most [`MAX_OFFSET`].
+    /// DATA, INPUT and PART are split; of what else there is, only a record of an unknown kind can
+    /// be larger than a block, and gets one of its own. Offsets are at most [`MAX_OFFSET`].
     #[must_use = "the rest of the record would be lost"]
     pub fn push(&mut self, record: Record) -> Option<Record> {
         let room = self.room();

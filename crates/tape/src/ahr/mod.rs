@@ -8,7 +8,8 @@
 //! Writing: push [`Record`]s into a [`BlockBuilder`] and write what [`BlockBuilder::finish`]
 //! returns. Reading: a [`Reader`] for records, a [`BlockReader`] for whole blocks, [`Scan`] for
 //! headers only. [`Summary`] counts what passes and [`tail`] tells where an existing file can be
-//! continued. [`Parts`] finds what the recording says of itself. An encrypted block ([`crate::encryption`]) holds a plain one.
+//! continued. [`Parts`] finds what the recording says of itself. An encrypted block
+//! ([`crate::encryption`]) holds a plain one.
 
 mod block;
 mod build;

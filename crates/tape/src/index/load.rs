@@ -151,8 +151,8 @@ impl Index {
     }
 
     /// Keeps only what belongs to this recording: its headers are read and compared. Returns
-    /// whether the index covers the recording to its end, but for parts; if not, it is stale or unfinished, and
-    /// worth making anew.
+    /// whether the index covers the recording to its end, but for parts; if not, it is stale or
+    /// unfinished, and worth making anew.
     ///
     /// # Errors
     /// When the recording cannot be read.

@@ -1,6 +1,7 @@
 //! The index, the part `ahx` of a native recording, or the file `NAME.ahx` beside an older one:
-//! keyframes, so that it opens at any moment without being replayed from the start. A keyframe is a dump of the terminal as it was before some block, and
-//! where that block is. The index is only a help: it can be made again from the recording at any
+//! keyframes, so that it opens at any moment without being replayed from the start. A keyframe is a
+//! dump of the terminal as it was before some block, and where that block is. The index is only a
+//! help: it can be made again from the recording at any
 //! time, is believed only as far as it matches, and without one everything still works, from the
 //! start.
 //!
