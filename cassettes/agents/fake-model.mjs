@@ -9,6 +9,7 @@
 //   slowly, in N words         a word each 100 ms
 //   endlessly                  words until the agent hangs up
 //   in N lines                 a long answer
+//   with code                  an answer with a list and a block of code
 //   write the note [NAME]      a tool call that needs a permission, after some words with "tell first"
 //   call the tool NAME with {…}  a call of a tool whose name ends so, and then what it returned (Claude Code, Codex)
 //   (mark X)                   the last answer ends with "Over-X."
@@ -100,7 +101,9 @@ const toolWanted = (messages, tools) => {
   return tool ? { name: tool.name, namespace: tool.namespace, input: JSON.parse(found[2]) } : { result: `there is no tool ${found[1]}` };
 };
 
+const withCode = "The limit is off by **one**:\n\n- `parse()` stops too early\n- the test never looks at `<last>`\n\n```rust\nfn parse(text: &str) -> usize {\n    text.lines().count() // not `- 1`\n}\n```\n\nThen run `cargo test`.";
 const plainAnswer = (asked, now, answered) => {
+  if (now.includes("with code")) return withCode;
   if (now.includes("endlessly")) return "and on ".repeat(3000);
   if (answered) return "The note is written.";
   const lines = now.match(/in (\d+) lines/)?.[1];

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use libfuzzer_sys::fuzz_target;
 use tapdeck_tape::ahr::{AhrEvents, BlockBuilder, Header, MAGIC, Quality, Record, Summary};
-use tapdeck_tape::{Replay, export};
+use tapdeck_tape::Replay;
+use tapdeck_tape::export::{self, BranchPoints};
 
 fuzz_target!(|data: &[u8]| {
     // A stored block of the same length, whose payload is then exchanged.
@@ -24,6 +25,6 @@ fuzz_target!(|data: &[u8]| {
     if let Ok(mut events) = AhrEvents::new(&file[..], None, BTreeMap::new())
         && let Ok(replay) = Replay::to_end(&mut events, 100)
     {
-        let _ = export::branch_json(replay.term(), replay.moments(), &[], std::io::sink());
+        let _ = export::branch_json(&BranchPoints::new(replay.term(), replay.moments()), std::io::sink());
     }
 });

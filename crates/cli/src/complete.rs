@@ -60,7 +60,7 @@ fn definition() -> Command {
 
 /// Says for the arguments of a command, and of those below it, which values there are.
 fn with_values(command: Command) -> Command {
-    let exports = command.get_name() == "convert";
+    let exports = matches!(command.get_name(), "convert" | "cat");
     command.mut_args(|arg| with_value(arg, exports)).mut_subcommands(with_values)
 }
 
@@ -77,7 +77,9 @@ fn with_value(arg: Arg, exports: bool) -> Arg {
             all.extend(words(&formats::EXPORTS));
             all
         })),
-        ("from" | "format", "FORMAT") => arg.add(ArgValueCandidates::new(|| words(&formats::RECORDINGS))),
+        ("from" | "format" | "input_format", "FORMAT") => {
+            arg.add(ArgValueCandidates::new(|| words(&formats::RECORDINGS)))
+        }
         (_, "THEME") => arg.add(ArgValueCandidates::new(themes)),
         (_, "STATE") => arg.add(ArgValueCandidates::new(|| words(&AgentState::ALL.map(AgentState::name)))),
         (_, "SESSION" | "FROM" | "TO") => arg.add(ArgValueCandidates::new(live)),

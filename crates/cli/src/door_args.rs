@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 use rustix::event::{PollFd, PollFlags};
-use tapdeck::live::{Address, AddressError, Bus, DoorError, DoorOptions, Doors, Grants, Served};
+use tapdeck::live::{Address, AddressError, Bus, DoorError, DoorOptions, Doors, Grants, OnTurn, Served};
 use tapdeck::turns::RuleBook;
 use tapdeck_host::{Keyboard, Launch, Pressed, Session};
 
@@ -47,7 +47,12 @@ pub(crate) struct DoorArgs {
 impl DoorArgs {
     /// Opens the doors. A session that cannot be reached still runs, unless the user asked for an
     /// address or for no terminal.
-    pub(crate) fn open(&self, launch: &Launch, recording: Option<&Path>) -> Result<Option<OpenDoors>> {
+    pub(crate) fn open(
+        &self,
+        launch: &Launch,
+        recording: Option<&Path>,
+        on_turn: Option<OnTurn>,
+    ) -> Result<Option<OpenDoors>> {
         let asked = self.detach || self.detached_host || !self.bus.is_empty();
         let argv = launch.shown_command();
         // A mistake there is reported with the hooks below, and keeps no program from running.
@@ -73,6 +78,7 @@ impl DoorArgs {
         options.detached = self.detached_host;
         options.linger = self.detached_host.then_some(Duration::MAX);
         options.on_state = crate::hooks::on_state();
+        options.on_turn = on_turn;
         options.warn = Some(Arc::new(|trouble: &str| say(trouble)));
         let opened = self.buses(addresses).map(|buses| {
             options.buses = buses;

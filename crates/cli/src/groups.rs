@@ -10,7 +10,10 @@ pub(crate) struct Group {
 
 /// All groups. A command that a feature leaves out keeps its place here.
 pub(crate) const GROUPS: [Group; 7] = [
-    Group { title: "Record and replay", names: &["rec", "play", "view", "snapshot", "branch-points"] },
+    Group {
+        title: "Record and replay",
+        names: &["rec", "play", "view", "mark", "snapshot", "branch-points", "branch", "branches"],
+    },
     Group {
         title: "Live sessions",
         names: &[
@@ -27,7 +30,10 @@ pub(crate) const GROUPS: [Group; 7] = [
     },
     Group { title: "Tests", names: &["test", "cassette", "render"] },
     Group { title: "Network", names: &["serve", "connect", "web"] },
-    Group { title: "Files", names: &["info", "verify", "repair", "index", "convert", "scrub"] },
+    Group {
+        title: "Files",
+        names: &["info", "verify", "repair", "index", "convert", "cat", "diff", "scrub"],
+    },
     Group { title: "Tool", names: &["tour", "help", "doctor", "config", "completions", "man"] },
 ];
 

@@ -46,18 +46,7 @@ pub fn clock(d: Duration) -> String {
 
 /// A moment as `2026-03-04 05:06:07 UTC`.
 pub fn moment(at: WallTime) -> String {
-    let compact = tapdeck_host::calendar(at);
-    let (date, time) = compact.split_once('-').unwrap_or((&compact, ""));
-    let part = |s: &str, at: std::ops::Range<usize>| s.get(at).unwrap_or_default().to_owned();
-    format!(
-        "{}-{}-{} {}:{}:{} UTC",
-        part(date, 0..4),
-        part(date, 4..6),
-        part(date, 6..8),
-        part(time, 0..2),
-        part(time, 2..4),
-        part(time, 4..6)
-    )
+    format!("{} UTC", at.utc())
 }
 
 /// Removes the numbers that the system's errors end with, such as `(os error 2)`: the words before

@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::builder::{PathBufValueParser, TypedValueParser};
 use regex::Regex;
 use tapdeck_core::WinSize;
+pub(crate) use tapdeck_tape::edit::Position;
 use tapdeck_term::MAX_SIDE;
 
 use crate::screen::detach_keys::DetachKeys;
@@ -141,20 +142,7 @@ pub(crate) fn variable(text: &str) -> Result<(String, Option<OsString>), String>
     }
 }
 
-/// A position in a recording.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Position {
-    /// A time from its start.
-    Time(Duration),
-    /// A share of it.
-    Share(f64),
-    /// A number of bytes of output.
-    Byte(u64),
-    /// A marker's label, or a snapshot's label or id.
-    Moment(String),
-}
-
-/// A position such as `1:23:45`, `90s`, `50%`, `byte:4096` or `@label`.
+/// A position such as `1:23:45`, `90s`, `50%`, `@label`, `turn:3`, `line:12` or `byte:4096`.
 pub(crate) fn position(text: &str) -> Result<Position, String> {
     if let Some(name) = text.strip_prefix('@') {
         return match name {
@@ -162,16 +150,54 @@ pub(crate) fn position(text: &str) -> Result<Position, String> {
             name => Ok(Position::Moment(name.to_owned())),
         };
     }
-    if let Some(number) = text.strip_prefix("byte:") {
-        let wrong = |_| "expected a number after byte:".to_owned();
-        return number.parse().map(Position::Byte).map_err(wrong);
+    let number_of = |kind: &str| {
+        let number = text.strip_prefix(kind)?.parse::<u64>();
+        Some(number.map_err(|_| format!("expected a number after {kind}")))
+    };
+    if let Some(number) = number_of("turn:") {
+        return number.map(Position::Turn);
+    }
+    if let Some(number) = number_of("line:") {
+        return number.map(Position::Line);
+    }
+    if let Some(number) = number_of("byte:") {
+        return number.map(Position::Byte);
     }
     let Some(number) = text.strip_suffix('%') else {
-        let wrong = |_| "expected a time (1:23, 90s), a share (50%), @LABEL or byte:N".to_owned();
-        return duration(text).map(Position::Time).map_err(wrong);
+        let wrong = "expected a time (1:23, 90s), a share (50%), @LABEL, turn:N, line:N or byte:N";
+        return duration(text).map(Position::Time).map_err(|_| wrong.to_owned());
     };
     let percent = number.parse::<f64>().ok().filter(|p| (0.0..=100.0).contains(p));
     percent.map(|p| Position::Share(p / 100.0)).ok_or_else(|| "expected 0% to 100%".to_owned())
+}
+
+/// A range such as `1:00..2:00`; a side that is left out is the start or the end.
+pub(crate) fn range(text: &str) -> Result<(Option<Position>, Option<Position>), String> {
+    let side = |text: &str| if text.is_empty() { Ok(None) } else { position(text).map(Some) };
+    let mut wrong = "expected FROM..TO, such as 1:00..2:00".to_owned();
+    // A label may have dots in it.
+    for (at, dots) in text.match_indices("..") {
+        match (side(&text[..at]), side(&text[at + dots.len()..])) {
+            (Ok(None), Ok(None)) => wrong = "this range is all of the recording".to_owned(),
+            (Ok(from), Ok(to)) => return Ok((from, to)),
+            (Err(why), _) | (_, Err(why)) => wrong = why,
+        }
+    }
+    Err(wrong)
+}
+
+/// A marker to set, such as `1:00=tests`.
+pub(crate) fn mark(text: &str) -> Result<(Position, String), String> {
+    let mut wrong = "expected WHERE=LABEL, such as 1:00=tests".to_owned();
+    // The label of the position may have an equals sign in it.
+    for (at, _) in text.match_indices('=') {
+        match (position(&text[..at]), &text[at + 1..]) {
+            (Ok(_), "") => wrong = "expected a label after =".to_owned(),
+            (Ok(position), label) => return Ok((position, label.to_owned())),
+            (Err(why), _) => wrong = why,
+        }
+    }
+    Err(wrong)
 }
 
 #[cfg(test)]
@@ -192,8 +218,31 @@ mod tests {
         assert_eq!(position("1:00"), Ok(Position::Time(Duration::from_secs(60))));
         assert_eq!(position("byte:4096"), Ok(Position::Byte(4096)));
         assert_eq!(position("@50%"), Ok(Position::Moment("50%".into())));
-        for bad in ["%", "101%", "-1%", "nan%", "x", "@", "byte:", "byte:-1", "byte:x"] {
+        assert_eq!(position("turn:3"), Ok(Position::Turn(3)));
+        assert_eq!(position("line:12"), Ok(Position::Line(12)));
+        for bad in ["%", "101%", "-1%", "nan%", "x", "@", "byte:", "byte:-1", "byte:x", "turn:", "line:-1"] {
             assert!(position(bad).is_err(), "{bad}");
+        }
+        for said in ["1.5s", "50%", "12.5%", "@a b", "turn:3", "line:0", "byte:7"] {
+            assert_eq!(position(said).expect(said).to_string(), said, "it is spelled as it is read");
+        }
+    }
+
+    #[test]
+    fn ranges_and_marks() {
+        let secs = |n: f64| Position::Time(Duration::from_secs_f64(n));
+        let moment = |name: &str| Position::Moment(name.to_owned());
+        assert_eq!(range("1.5..2.5"), Ok((Some(secs(1.5)), Some(secs(2.5)))));
+        assert_eq!(range("..2"), Ok((None, Some(secs(2.0)))));
+        assert_eq!(range("50%.."), Ok((Some(Position::Share(0.5)), None)));
+        assert_eq!(range("@a..@b"), Ok((Some(moment("a")), Some(moment("b")))));
+        for bad in ["", "..", "1", "1-2", "1..x", "x..1"] {
+            assert!(range(bad).is_err(), "{bad}");
+        }
+        assert_eq!(mark("1:00=a=b"), Ok((secs(60.0), "a=b".to_owned())));
+        assert_eq!(mark("@x=y"), Ok((moment("x"), "y".to_owned())));
+        for bad in ["", "1:00", "1:00=", "x=y"] {
+            assert!(mark(bad).is_err(), "{bad}");
         }
     }
 

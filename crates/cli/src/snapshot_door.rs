@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use tapdeck::trees::TreeRequests;
 use tapdeck_host::{Handle, registry};
 use tapdeck_serve::snapshot::{Address, Door, Limits, Response, Server, Snapshot, Taken, socket_name};
 
@@ -79,9 +80,13 @@ pub(crate) fn exports(session: Option<&str>, ipc: Option<&str>) -> Vec<(OsString
 }
 
 /// Answers at the door until the server is dropped.
-pub(crate) fn answer(door: Option<Door>, handle: Handle) -> Option<Server> {
+pub(crate) fn answer(door: Option<Door>, handle: Handle, trees: Option<TreeRequests>) -> Option<Server> {
     let server = Server::start(door?, Limits::default(), move |Snapshot { id, label }| {
-        match handle.snapshot(id, &label, DISK_LIMIT) {
+        let taken = match &trees {
+            Some(trees) => trees.snapshot(id, &label),
+            None => handle.snapshot(id, &label, DISK_LIMIT),
+        };
+        match taken {
             Ok(anchor) => {
                 Response::Success(Taken { id, anchor_byte: anchor.byte.0, ts_ns: anchor.at.as_nanos() })
             }

@@ -74,7 +74,7 @@ impl Tape {
     /// A recording that a player has opened, at its start.
     pub fn of(player: Player) -> Self {
         let idle_limit = player.idle_limit();
-        let instructions = player.source().instructions();
+        let instructions = player.source().instructions().unwrap_or_default();
         Self {
             player,
             pace: Pace { speed: 1.0, idle_limit },

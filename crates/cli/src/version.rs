@@ -3,9 +3,11 @@
 use std::sync::LazyLock;
 
 /// The optional features, and whether each is in this build.
-const FEATURES: [(&str, bool); 6] = [
+const FEATURES: [(&str, bool); 8] = [
     ("docker", cfg!(feature = "docker")),
+    ("encrypt", cfg!(feature = "encrypt")),
     ("hotkeys", cfg!(feature = "hotkeys")),
+    ("mcp", cfg!(feature = "mcp")),
     ("net", cfg!(feature = "net")),
     ("ssh", cfg!(feature = "ssh")),
     ("tui", cfg!(feature = "tui")),
@@ -23,4 +25,19 @@ static LONG: LazyLock<String> = LazyLock::new(|| {
 /// Returns what `--version` prints behind the name.
 pub(crate) fn long() -> &'static str {
     &LONG
+}
+
+#[cfg(test)]
+mod tests {
+    use super::FEATURES;
+
+    /// `--version` left out two features that the build had.
+    #[test]
+    fn every_feature_of_the_command_is_named() {
+        let manifest: toml::Table = include_str!("../Cargo.toml").parse().expect("TOML");
+        let features = manifest["features"].as_table().expect("a table").keys();
+        let features: Vec<&str> = features.map(String::as_str).filter(|name| *name != "default").collect();
+        let named: Vec<&str> = FEATURES.iter().map(|(name, _)| *name).collect();
+        assert_eq!(named, features);
+    }
 }

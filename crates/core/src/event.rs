@@ -5,8 +5,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tapdeck_term::Size;
 
-use crate::stick::Change;
-use crate::turns::{Judgement, OutputPoint, Turn};
+use crate::stick::{Change, Party};
+use crate::turns::{Decision, Judgement, OutputPoint, Turn};
 
 /// A terminal's size as the kernel keeps it: a [`Size`] in cells, and the pixels. Zero means
 /// unknown and is passed on as it is.
@@ -85,12 +85,35 @@ impl std::fmt::Display for Exit {
 /// The author of a piece of input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Author {
-    /// A party at the gate, by its unique name.
-    Party(Arc<str>),
+    /// A party at the gate.
+    Party(Party),
     /// The terminal model, answering a query of the program.
     Reply,
     /// The end of input, as the terminal spells it.
     EndOfInput,
+}
+
+/// The files of a session as they were at a snapshot, kept by a provider.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct KeptTree {
+    /// Its number among the kept trees of the session, from 1.
+    pub number: u64,
+    /// What kept it: `git`, or `command` for a program of the user.
+    pub provider: String,
+    /// What the provider calls it: for git, the commit.
+    pub id: String,
+    /// For git, the tree of the commit.
+    pub tree: Option<String>,
+    /// For git, the reference that keeps the commit.
+    pub reference: Option<String>,
+    /// The folder that was kept, absolute.
+    pub folder: String,
+    /// The program's folder below it; empty where it is the same.
+    pub below: String,
+    /// How many turns were over when it was kept.
+    pub turn: u64,
+    /// Why it was kept: `start`, `turn`, `snapshot` or `end`.
+    pub reason: &'static str,
 }
 
 /// One thing that happened in a live session. It differs from the events of a recording (`Kind` in
@@ -128,7 +151,18 @@ pub enum Event {
         id: u64,
         /// A name for people; may be empty.
         label: Arc<str>,
+        /// What was kept of the files, where Tapdeck itself had it kept.
+        tree: Option<Arc<KeptTree>>,
     },
+    /// A client marked this moment.
+    Marker {
+        /// A name for people; may be empty.
+        label: Arc<str>,
+        /// The client's unique name.
+        by: Arc<str>,
+    },
+    /// The files of the session could not be kept, or not all of them, for this reason.
+    FilesNotKept(Arc<str>),
     /// A signal was sent to the program.
     Signal(i32),
     /// A client sent the session something that is not bytes: a JSON text, kept as it is.
@@ -144,6 +178,15 @@ pub enum Event {
     TurnEnded(Arc<Turn>),
     /// What the program is doing has changed.
     State(Arc<Judgement>),
+    /// A question that the program asked is over.
+    Decided(Arc<Decision>),
+    /// The agent has this conversation, by which it can be resumed.
+    Conversation {
+        /// The name of the agent's rules.
+        agent: Arc<str>,
+        /// What the agent calls the conversation.
+        id: Arc<str>,
+    },
     /// Program and host were suspended together.
     Suspended,
     /// Program and host go on.
@@ -157,9 +200,13 @@ impl Event {
     pub(crate) fn payload_len(&self) -> usize {
         match self {
             Event::Output { bytes, .. } | Event::Input { bytes, .. } => bytes.len(),
-            Event::Snapshot { label, .. } => label.len(),
-            Event::Service(payload) => payload.len(),
+            Event::Snapshot { label, tree, .. } => {
+                label.len() + tree.as_ref().map_or(0, |tree| tree.id.len() + tree.folder.len())
+            }
+            Event::Marker { label, by } => label.len() + by.len(),
+            Event::Service(text) | Event::FilesNotKept(text) => text.len(),
             Event::TurnEnded(turn) => turn.text.len() + turn.input.len() + turn.raw.len(),
+            Event::Decided(decision) => decision.dialog.text_len(),
             Event::State(judgement) => judgement.rows.iter().map(|(_, text)| text.len()).sum(),
             _ => 0,
         }

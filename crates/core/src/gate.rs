@@ -7,7 +7,6 @@
 
 use core::time::Duration;
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 use bytes::Bytes;
 
@@ -152,11 +151,8 @@ impl Gate {
         if !self.has_room() {
             return Err(Refused::Full { waiting: self.waiting });
         }
-        let name: Arc<str> = match self.stick.party(id) {
-            Some(party) => party.name.clone(),
-            None => return Err(StickError::Unknown.into()),
-        };
-        self.push(Some(id), Author::Party(name), bytes);
+        let party = self.stick.party(id).ok_or(StickError::Unknown)?.clone();
+        self.push(Some(id), Author::Party(party), bytes);
         Ok(())
     }
 

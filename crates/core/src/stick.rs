@@ -24,6 +24,17 @@ pub enum Role {
     Human,
 }
 
+impl Role {
+    /// The word for it in files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Observer => "observer",
+            Self::Bot => "bot",
+            Self::Human => "human",
+        }
+    }
+}
+
 /// A party's number at its stick; never used twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PartyId(u64);
@@ -38,7 +49,7 @@ pub struct Party {
     /// Unique among the parties that are present.
     pub name: Arc<str>,
     /// How it counts at the stick.
-    pub(crate) role: Role,
+    pub role: Role,
 }
 
 /// Why the stick changed hands.

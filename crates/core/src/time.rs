@@ -112,6 +112,26 @@ macro_rules! point_in_time {
 point_in_time!(Time);
 point_in_time!(WallTime);
 
+impl WallTime {
+    /// The date and the time of day in UTC, as `2026-03-04 05:06:07`.
+    pub fn utc(self) -> String {
+        let secs = self.as_secs();
+        let (days, rest) = (secs / 86_400, secs % 86_400);
+        // Days to a date in the Gregorian calendar, counted in 400-year eras that begin on 1 March.
+        let z = days + 719_468;
+        let (era, day_of_era) = (z / 146_097, z % 146_097);
+        let year_of_era =
+            (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+        let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+        let shifted = (5 * day_of_year + 2) / 153;
+        let day = day_of_year - (153 * shifted + 2) / 5 + 1;
+        let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
+        let year = year_of_era + era * 400 + u64::from(month <= 2);
+        let (h, m, s) = (rest / 3_600, rest / 60 % 60, rest % 60);
+        format!("{year:04}-{month:02}-{day:02} {h:02}:{m:02}:{s:02}")
+    }
+}
+
 impl Time {
     /// Returns the time that passed since the start.
     pub const fn since_start(self) -> Duration {

@@ -135,7 +135,9 @@ impl Picture {
         let Some(detector) = &mut self.detector else { return };
         match event {
             // What the model answers is no input of a user.
-            Event::Input { by: Author::Party(_), bytes, .. } => detector.input(&self.term, bytes, at),
+            Event::Input { by: Author::Party(party), bytes, .. } => {
+                detector.input(&self.term, bytes, Some(party), at);
+            }
             Event::Signal(signal) => detector.signal(*signal),
             Event::Exit(exit) => detector.exit(*exit, at),
             _ => {}

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tapdeck_core::turns::Notice;
-use tapdeck_core::{Event, Fence, Offset, PartyId, Refused, Role, StickError, WallTime, WinSize};
+use tapdeck_core::{Event, Fence, KeptTree, Offset, PartyId, Refused, Role, StickError, WallTime, WinSize};
 
 use crate::glass;
 use crate::recorder::OnFailure;
@@ -40,7 +40,7 @@ pub(crate) enum Request {
     LongestLine(Sender<Option<usize>>),
     /// Whether the program waits for input.
     WaitsForInput(Sender<Option<bool>>),
-    Snapshot(u64, Arc<str>, Sender<Result<Anchor, SnapshotError>>),
+    Snapshot(NewSnapshot, Sender<Result<Anchor, SnapshotError>>),
     Service(Arc<str>),
     /// Something that was found out about the session.
     Found(Event),
@@ -96,6 +96,24 @@ pub enum Unanswered {
 
 /// How long to wait for a driver to start.
 const START: Duration = Duration::from_secs(10);
+
+/// A snapshot to be recorded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewSnapshot {
+    /// Its number.
+    pub id: u64,
+    /// A name for people; may be empty.
+    pub label: Arc<str>,
+    /// What was kept of the files.
+    pub tree: Option<Arc<KeptTree>>,
+}
+
+impl NewSnapshot {
+    pub(crate) fn event(self) -> Event {
+        let Self { id, label, tree } = self;
+        Event::Snapshot { id, label, tree }
+    }
+}
 
 /// Where in a recording a snapshot was taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -189,6 +207,11 @@ impl Handle {
         self.post(Request::Service(payload.into()));
     }
 
+    /// Has it recorded that files of the session could not be kept.
+    pub fn files_not_kept(&self, why: &str) {
+        self.post(Request::Found(Event::FilesNotKept(why.into())));
+    }
+
     /// Puts what was found out about turns and states into the log, so that it is recorded.
     pub fn found(&self, notice: &Notice) {
         let event = match notice {
@@ -198,6 +221,10 @@ impl Handle {
                 Event::TurnEnded(Arc::new(turn))
             }
             Notice::State(judgement) => Event::State(Arc::new(judgement.clone())),
+            Notice::Decided(decision) => Event::Decided(Arc::clone(decision)),
+            Notice::Conversation { agent, id } => {
+                Event::Conversation { agent: Arc::clone(agent), id: Arc::clone(id) }
+            }
             _ => return,
         };
         self.post(Request::Found(event));
@@ -279,15 +306,25 @@ impl Handle {
         self.ask(Request::LongestLine)
     }
 
+    /// Marks this moment in the recordings of the session.
+    pub fn mark(&self, label: &str, by: &str) {
+        self.post(Request::Found(Event::Marker { label: label.into(), by: by.into() }));
+    }
+
     /// Has a snapshot recorded, behind everything that the program has written so far, and waits
     /// until it is on disk.
     pub fn snapshot(&self, id: u64, label: &str, at_most: Duration) -> Result<Anchor, SnapshotError> {
+        self.record_snapshot(NewSnapshot { id, label: label.into(), tree: None }, at_most)
+    }
+
+    /// Does the same as [`Handle::snapshot`] with all that is known of the snapshot.
+    pub fn record_snapshot(&self, taken: NewSnapshot, at_most: Duration) -> Result<Anchor, SnapshotError> {
         self.refuse_deadlock()?;
-        if label.len() > usize::from(u16::MAX) {
-            return Err(SnapshotError::LongLabel(label.len()));
+        if taken.label.len() > usize::from(u16::MAX) {
+            return Err(SnapshotError::LongLabel(taken.label.len()));
         }
         let (tx, rx) = channel();
-        self.post(Request::Snapshot(id, label.into(), tx));
+        self.post(Request::Snapshot(taken, tx));
         rx.recv_timeout(at_most).unwrap_or_else(|e| {
             Err(match e {
                 RecvTimeoutError::Timeout => SnapshotError::Late(at_most),

@@ -74,7 +74,7 @@ pub use ahead::Blocks;
 pub use clock::Clock;
 pub use driver::{Config, Driver, Ended, Outcome};
 pub use glass::{Glass, Look, Picture};
-pub use inbox::{Anchor, Handle, SnapshotError, Unanswered};
+pub use inbox::{Anchor, Handle, NewSnapshot, SnapshotError, Unanswered};
 pub use journals::JournalWatch;
 pub use launch::{Finished, Launch, LaunchError, Recording, Session, Start};
 pub use out_file::OutFile;

@@ -9,13 +9,13 @@ use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::Sender;
+use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rustix::event::{EventfdFlags, eventfd};
 
-use crate::inbox::{Anchor, Handle, SnapshotError};
+use crate::inbox::{Anchor, Handle, NewSnapshot, SnapshotError};
 use crate::recorder::OnFailure;
 use tapdeck_core::{Entry, Event, Lag, Log, LogLimits, Offset, ReaderId, ReaderKind, Seq, Stamp, WinSize};
 
@@ -45,7 +45,12 @@ struct Inner {
     watchers: Vec<Bell>,
     /// The session's driver, once there is one.
     driver: Option<Handle>,
+    /// What is done when the program has ended, before the log is closed.
+    last_words: Vec<LastWords>,
 }
+
+/// Something that is done at a session's end, while its log can still be written to.
+type LastWords = Box<dyn FnOnce() + Send>;
 
 /// How a recording of a session is doing.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -193,6 +198,7 @@ impl SharedLog {
             failures: Vec::new(),
             watchers: Vec::new(),
             driver: None,
+            last_words: Vec::new(),
         };
         Self(Arc::new(Shared { inner: Mutex::new(inner), flushed: Condvar::new() }))
     }
@@ -502,8 +508,30 @@ impl SharedLog {
         self.lock().closed
     }
 
+    /// Has this done when the program has ended, before the log is closed. The session ends only
+    /// after it has returned, so it must not take long.
+    pub fn before_close(&self, last_words: impl FnOnce() + Send + 'static) {
+        self.lock().last_words.push(Box::new(last_words));
+    }
+
+    /// Records a snapshot of a session whose program has ended. A driver that still runs has to be
+    /// asked instead, because only it knows what the program has written: see
+    /// [`Handle::record_snapshot`].
+    pub fn record_last_snapshot(
+        &self,
+        taken: NewSnapshot,
+        now: Stamp,
+        at_most: Duration,
+    ) -> Result<Anchor, SnapshotError> {
+        let (tx, rx) = channel();
+        self.append_awaited(taken.event(), now, tx);
+        rx.recv_timeout(at_most).unwrap_or(Err(SnapshotError::Late(at_most)))
+    }
+
     /// Says that nothing more will be appended.
     pub fn close(&self) {
+        let last_words = std::mem::take(&mut self.lock().last_words);
+        last_words.into_iter().for_each(|say| say());
         let mut inner = self.lock();
         inner.closed = true;
         let due = std::mem::take(&mut inner.alarms);
@@ -518,14 +546,14 @@ impl SharedLog {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::mpsc::{RecvError, channel};
+    use std::sync::mpsc::RecvError;
 
     use tapdeck_core::{Stream, WallTime};
 
     use super::*;
 
     fn snapshot(id: u64) -> Event {
-        Event::Snapshot { id, label: "".into() }
+        Event::Snapshot { id, label: "".into(), tree: None }
     }
 
     /// A caller must not wait for ever for an entry that the recorder never saw.

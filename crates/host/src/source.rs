@@ -177,6 +177,11 @@ impl Source {
         self.container
     }
 
+    /// Whether it is a native recording that is not compressed as a whole.
+    pub fn is_native(&self) -> bool {
+        self.container == NATIVE
+    }
+
     /// Whether it is encrypted.
     pub fn is_encrypted(&self) -> bool {
         self.encrypted
@@ -303,20 +308,6 @@ impl Source {
         Some((index, file))
     }
 
-    /// The instructions about a recording: in it, and beside one that is in progress or of another
-    /// format.
-    pub fn instructions(&self) -> Vec<Instruction> {
-        let inside = self.file().ok().and_then(|file| self.parts.open(INSTRUCTIONS, file));
-        let inside: Box<dyn Read> =
-            inside.map_or_else(|| Box::new(io::empty()) as _, |part| Box::new(part) as _);
-        let beside = File::open(sidecar(&self.path, INSTRUCTIONS)).ok();
-        let beside: Box<dyn Read> =
-            beside.map_or_else(|| Box::new(io::empty()) as _, |file| Box::new(file) as _);
-        // A line that was torn ends where the file does.
-        let lines = inside.chain(&b"\n"[..]).chain(beside);
-        instructions_of(BufReader::new(lines)).unwrap_or_default()
-    }
-
     /// Whether this is a recording with events, where its turns would be.
     pub fn may_have_turns(&self) -> bool {
         self.container == NATIVE && self.sidecar(EVENTS).is_some()
@@ -329,6 +320,31 @@ impl Source {
     pub fn turns(&self) -> Result<Vec<RecordedTurn>, SourceError> {
         match self.sidecar(EVENTS).filter(|_| self.container == NATIVE) {
             Some(events) => turns_of(BufReader::new(events)).map_err(|why| self.read_error(why)),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// Opens the instructions about a recording, a line each: in it, and beside one that is in
+    /// progress or of another format.
+    pub fn instruction_lines(&self) -> Option<Box<dyn Read + Send>> {
+        let inside = self.file().ok().and_then(|file| self.parts.open(INSTRUCTIONS, file));
+        let beside = File::open(sidecar(&self.path, INSTRUCTIONS)).ok();
+        match (inside, beside) {
+            // A line that was torn ends where the file does.
+            (Some(inside), Some(beside)) => Some(Box::new(inside.chain(&b"\n"[..]).chain(beside))),
+            (Some(inside), None) => Some(Box::new(inside)),
+            (None, Some(beside)) => Some(Box::new(beside)),
+            (None, None) => None,
+        }
+    }
+
+    /// The instructions about a recording, in the order in which they were written.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub fn instructions(&self) -> Result<Vec<Instruction>, SourceError> {
+        match self.instruction_lines() {
+            Some(lines) => instructions_of(BufReader::new(lines)).map_err(|why| self.read_error(why)),
             None => Ok(Vec::new()),
         }
     }

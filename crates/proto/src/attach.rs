@@ -124,6 +124,8 @@ pub enum Said {
         /// Why.
         message: String,
     },
+    /// The client's `mark` was added to the recording.
+    Marked,
     /// A recording of the session has failed: output is missing from it.
     Recording {
         /// Its path.
@@ -235,6 +237,11 @@ pub enum Asked {
         /// Its name.
         name: String,
     },
+    /// Marks this moment in the recordings of the session; the answer is `marked`.
+    Mark {
+        /// A name for the moment; may be empty.
+        label: String,
+    },
     /// Ends the program: SIGTERM, then SIGHUP, then SIGKILL.
     Kill,
 }
@@ -251,6 +258,7 @@ impl Asked {
             "release" => Asked::Release,
             "resize" => Asked::Resize(message.size().ok_or(NoSize)?),
             "signal" => Asked::Signal { name: text("name").to_owned() },
+            "mark" => Asked::Mark { label: text("label").to_owned() },
             "kill" => Asked::Kill,
             _ => return Ok(None),
         }))
@@ -263,6 +271,7 @@ impl Asked {
             Asked::Release => "release",
             Asked::Resize(_) => "resize",
             Asked::Signal { .. } => "signal",
+            Asked::Mark { .. } => "mark",
             Asked::Kill => "kill",
         }
     }

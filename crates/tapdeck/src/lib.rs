@@ -34,7 +34,8 @@
 //!   with [`SessionBuilder::on`], as a function of your own with [`SessionBuilder::in_process`].
 //! - Watch what happens: [`Session::subscribe`] gives an [`Update`] for each change,
 //!   [`SessionBuilder::tap`] every event.
-//! - Read and convert recordings: [`Recording`], [`convert`]; their formats are in [`tape`].
+//! - Read, convert, edit and compare recordings: [`Recording`], [`convert`], [`diff`]; their
+//!   formats are in [`tape`].
 //! - The terminal model alone, bytes to cells: [`term`].
 //!
 //! With the feature `live`, which is on by default, a session is listed and can be attached to by
@@ -47,6 +48,7 @@
 
 mod cond;
 pub mod convert;
+pub mod diff;
 mod error;
 #[cfg(feature = "live")]
 pub mod live;
@@ -64,6 +66,8 @@ pub mod squad;
 mod terminal;
 #[cfg(feature = "testing")]
 pub mod testing;
+#[cfg(feature = "live")]
+pub mod trees;
 #[cfg(feature = "live")]
 pub mod turns;
 #[cfg(feature = "net")]

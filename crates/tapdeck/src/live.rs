@@ -26,7 +26,7 @@ use tapdeck_tape::encryption::Recipients;
 
 pub use tapdeck_host::registry::Listing;
 pub use tapdeck_serve::door::{Address, AddressError};
-pub use tapdeck_serve::live::{Grants, OnState, TurnOptions};
+pub use tapdeck_serve::live::{Grants, OnState, OnTurn, TurnOptions};
 
 use crate::scrub::{Owner, Selection};
 
@@ -133,6 +133,8 @@ pub struct DoorOptions {
     pub turns: Option<TurnOptions>,
     /// Called when the program's state has changed.
     pub on_state: Option<OnState>,
+    /// Called when a turn is over.
+    pub on_turn: Option<OnTurn>,
     /// Told of trouble with late recordings.
     pub warn: Option<Warn>,
 }
@@ -233,6 +235,7 @@ impl Doors {
             .linger(self.options.linger)
             .turns(self.options.turns)
             .on_state(self.options.on_state)
+            .on_turn(self.options.on_turn)
             .admin(Box::new(admin));
         let live = Live::start(session, options)?;
         // A client may have renamed the session already.

@@ -10,7 +10,8 @@ use std::time::Duration;
 use serde::Deserialize;
 use tapdeck_core::ParseError;
 use tapdeck_core::turns::{
-    AgentState, Journal, JournalRecord, PromptText, RuleError, RuleText, Rules, StateText,
+    AgentState, Journal, JournalRecord, PromptText, RuleError, RuleText, Rules, StateText, ToolCalls,
+    ToolResults,
 };
 
 /// The rule files of the product's own.
@@ -25,6 +26,9 @@ pub(crate) const BUILTIN: [(&str, &str); 9] = [
     ("opencode", include_str!("../agents/opencode.toml")),
     ("qwen", include_str!("../agents/qwen.toml")),
 ];
+
+/// The endings of scripts that an interpreter runs.
+const SCRIPTS: [&str; 5] = [".js", ".mjs", ".cjs", ".py", ".sh"];
 
 /// A rule file that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -69,6 +73,8 @@ pub(crate) struct AgentFile {
     /// The commands that it is for.
     pub(crate) commands: Vec<String>,
     base: Option<String>,
+    /// The arguments with which it resumes a conversation, whose id stands for `{id}`.
+    resume: Vec<String>,
     text: RuleText,
 }
 
@@ -83,6 +89,8 @@ struct Turns {
     #[serde(default)]
     commands: Vec<String>,
     base: Option<String>,
+    #[serde(default)]
+    resume: Vec<String>,
     settle_ms: Option<u64>,
     #[serde(default)]
     by_state: bool,
@@ -141,6 +149,12 @@ struct StateTable {
     changing_ms: Option<u64>,
     #[serde(default)]
     pastes: bool,
+    #[serde(default = "yes")]
+    menu: bool,
+}
+
+fn yes() -> bool {
+    true
 }
 
 #[derive(Deserialize)]
@@ -180,6 +194,44 @@ struct RecordTable {
     ended: bool,
     #[serde(default)]
     interrupted: bool,
+    used: Option<ToolCallsTable>,
+    returned: Option<ToolResultsTable>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ToolCallsTable {
+    #[serde(default)]
+    each: String,
+    name: String,
+    id: String,
+    #[serde(default)]
+    about: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ToolResultsTable {
+    #[serde(default)]
+    each: String,
+    id: String,
+    #[serde(default)]
+    text: Vec<String>,
+    failed: Option<String>,
+}
+
+impl From<ToolCallsTable> for ToolCalls {
+    fn from(table: ToolCallsTable) -> Self {
+        let ToolCallsTable { each, name, id, about } = table;
+        Self { each, name, id, about }
+    }
+}
+
+impl From<ToolResultsTable> for ToolResults {
+    fn from(table: ToolResultsTable) -> Self {
+        let ToolResultsTable { each, id, text, failed } = table;
+        Self { each, id, text, failed }
+    }
 }
 
 impl JournalTable {
@@ -193,6 +245,8 @@ impl JournalTable {
                 said: r.said,
                 ended: r.ended || r.interrupted,
                 interrupted: r.interrupted,
+                used: r.used.map(Into::into),
+                returned: r.returned.map(Into::into),
             })
         };
         Ok(Journal {
@@ -241,6 +295,7 @@ impl AgentFile {
                 stands: s.stands_ms.map(Duration::from_millis),
                 changing: s.changing_ms.map(Duration::from_millis),
                 pastes: s.pastes,
+                without_menu: !s.menu,
             });
         }
         let mut journals = Vec::new();
@@ -258,6 +313,7 @@ impl AgentFile {
             name: name.into(),
             commands: turns.commands,
             base: turns.base,
+            resume: turns.resume,
             text: RuleText {
                 name: name.into(),
                 prompts: prompts.collect(),
@@ -335,8 +391,7 @@ impl Agents {
             "npx" | "env" | "uv" | "uvx" | "pipx" | "nice" | "timeout" | "sudo" => 4,
             _ => 0,
         };
-        let endings = [".js", ".mjs", ".cjs", ".py", ".sh"];
-        let bare = |word: String| match endings.iter().find_map(|e| word.strip_suffix(e)) {
+        let bare = |word: String| match SCRIPTS.iter().find_map(|e| word.strip_suffix(e)) {
             Some(bare) => bare.to_owned(),
             None => word,
         };
@@ -345,6 +400,30 @@ impl Agents {
             Some(file) => &file.name,
             None => "generic",
         }
+    }
+
+    /// A command line with which an agent resumes a conversation, made from the one that it was
+    /// started with; `None` where its rules do not say how, or the command line is not understood.
+    pub fn resumed(&self, name: &str, argv: &[String], id: &str) -> Option<Vec<String>> {
+        let file = self.0.iter().find(|f| f.name == name)?;
+        // What an agent wrote down is not taken for an option, or for several words.
+        let is_id = |c: char| c.is_ascii_alphanumeric() || "-_.:".contains(c);
+        if file.resume.is_empty() || id.is_empty() || id.starts_with('-') || !id.chars().all(is_id) {
+            return None;
+        }
+        let is_agent = |word: &String| {
+            let bare = word.rsplit('/').next().unwrap_or("");
+            let bare = SCRIPTS.iter().find_map(|end| bare.strip_suffix(end)).unwrap_or(bare);
+            file.commands.iter().any(|command| command == bare)
+        };
+        // A shell's command is one word, which only the shell understands.
+        if argv.iter().any(|word| word == "-c") {
+            return None;
+        }
+        let at = argv.iter().position(is_agent)? + 1;
+        let (program, rest) = argv.split_at(at);
+        let resume = file.resume.iter().map(|word| word.replace("{id}", id));
+        Some(program.iter().cloned().chain(resume).chain(not_resuming(rest, &file.resume)).collect())
     }
 
     /// The rules of a file, with those that it builds on; `None` when there is no such file.
@@ -369,6 +448,29 @@ impl Agents {
         let rules = Rules::new(&file.text, base.as_ref());
         rules.map(Some).map_err(|source| AgentError::Rule { name: name.into(), source })
     }
+}
+
+/// The arguments without those that resume another conversation already, and without a first
+/// prompt: it was answered in the conversation.
+fn not_resuming(arguments: &[String], resume: &[String]) -> Vec<String> {
+    let is_option = |word: &String| word.starts_with('-');
+    let mut rest: Vec<String> = arguments.iter().skip_while(|word| !is_option(word)).cloned().collect();
+    let id = resume.iter().position(|word| word.contains("{id}")).unwrap_or(resume.len());
+    let (before, behind) = (&resume[..id], resume.get(id + 1..).unwrap_or_default());
+    if let Some(at) =
+        before.last().filter(|word| is_option(word)).and_then(|o| rest.iter().position(|w| w == o))
+    {
+        rest.remove(at);
+        if rest.get(at).is_some_and(|word| !is_option(word)) {
+            rest.remove(at);
+        }
+    }
+    if !behind.is_empty()
+        && let Some(at) = rest.windows(behind.len()).position(|words| words == behind)
+    {
+        rest.drain(at..at + behind.len());
+    }
+    rest
 }
 
 #[cfg(test)]
@@ -397,6 +499,35 @@ mod tests {
             ("make test", "generic"),
         ] {
             assert_eq!(agents.for_command(&argv(line)), wanted, "{line}");
+        }
+    }
+
+    #[test]
+    fn agents_resume_a_conversation_in_their_own_way() {
+        let agents = Agents::new(&[]).expect("read");
+        let argv = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        for (agent, line, wanted) in [
+            ("claude", "claude", Some("claude --resume c-1 --fork-session")),
+            ("claude", "/opt/claude --model x", Some("/opt/claude --resume c-1 --fork-session --model x")),
+            ("claude", "claude --resume old --verbose", Some("claude --resume c-1 --fork-session --verbose")),
+            ("claude", "claude prompt", Some("claude --resume c-1 --fork-session")),
+            (
+                "claude",
+                "claude --resume old --fork-session -v",
+                Some("claude --resume c-1 --fork-session -v"),
+            ),
+            ("codex", "node /opt/codex.js --x", Some("node /opt/codex.js fork c-1 -C . --x")),
+            ("codex", "codex resume old", Some("codex fork c-1 -C .")),
+            ("codex", "codex fork old -C . --x", Some("codex fork c-1 -C . --x")),
+            ("claude", "sh -c claude", None),
+            ("claude", "vim", None),
+            ("shell", "bash", None),
+        ] {
+            let resumed = agents.resumed(agent, &argv(line), "c-1");
+            assert_eq!(resumed, wanted.map(argv), "{line}");
+        }
+        for id in ["", "--help", "a b", "a;b"] {
+            assert_eq!(agents.resumed("claude", &argv("claude"), id), None, "{id:?}");
         }
     }
 

@@ -13,7 +13,7 @@ use crate::lines::Lines;
 use crate::replay::Moment;
 
 /// Instructions beyond this many are not read.
-const MAX: usize = 100_000;
+pub const MAX_INSTRUCTIONS: usize = 100_000;
 
 /// One instruction.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -84,7 +84,7 @@ pub fn instructions_of(lines: impl Read) -> Result<Vec<Instruction>> {
         }
         match places.get(&instruction.id) {
             Some(&place) => found[place] = instruction,
-            None if found.len() < MAX => {
+            None if found.len() < MAX_INSTRUCTIONS => {
                 places.insert(instruction.id, found.len());
                 found.push(instruction);
             }

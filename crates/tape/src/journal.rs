@@ -3,10 +3,12 @@
 
 use serde_json::Value;
 use tapdeck_core::WallTime;
-use tapdeck_core::turns::{Journal, JournalRecord, Reported};
+use tapdeck_core::turns::{Journal, JournalRecord, Reported, ToolCalls, ToolResults};
 
 /// The longest text that is taken out of a record.
 const MAX_TEXT: usize = 4 << 20;
+/// The longest text that is taken of a tool's run: what it works on, and what it returned.
+const TOOL_TEXT: usize = 8 << 10;
 
 /// A record of a journal.
 #[derive(Debug, Clone, PartialEq)]
@@ -54,6 +56,12 @@ impl Record {
         if let Some(text) = self.texts(&rule.said) {
             found.push(Reported::Said(text));
         }
+        if let Some(calls) = &rule.used {
+            found.extend(self.used(calls));
+        }
+        if let Some(results) = &rule.returned {
+            found.extend(self.returned(results));
+        }
         if rule.ended {
             found.push(Reported::Ended(rule.interrupted));
         }
@@ -62,6 +70,25 @@ impl Record {
             found.push(Reported::State(state, detail.chars().take(200).collect()));
         }
         found
+    }
+
+    /// The tools that it says the program ran.
+    fn used<'r>(&'r self, calls: &'r ToolCalls) -> impl Iterator<Item = Reported> + 'r {
+        elements(&self.0, &calls.each).into_iter().filter_map(|call| {
+            let name = text_at(call, &calls.name).filter(|name| !name.is_empty())?;
+            let about = calls.about.iter().find_map(|path| text_at(call, path)).unwrap_or_default();
+            Some(Reported::Used { id: text_at(call, &calls.id).unwrap_or_default(), name, about })
+        })
+    }
+
+    /// What it says that tools returned.
+    fn returned<'r>(&'r self, results: &'r ToolResults) -> impl Iterator<Item = Reported> + 'r {
+        elements(&self.0, &results.each).into_iter().filter_map(|result| {
+            let text = results.text.iter().find_map(|path| text_at(result, path)).unwrap_or_default();
+            let failed = results.failed.as_ref().and_then(|path| text_at(result, path));
+            let failed = failed.is_some_and(|value| !matches!(value.as_str(), "" | "0" | "false"));
+            Some(Reported::Returned { id: text_at(result, &results.id)?, text, failed })
+        })
     }
 
     fn has(&self, field: &str, value: &str) -> bool {
@@ -104,6 +131,52 @@ fn values<'v>(value: &'v Value, path: &str) -> Vec<&'v Value> {
     }
     found.retain(|value| !value.is_null());
     found
+}
+
+/// The values that a path leads to; the value itself for an empty path.
+fn elements<'v>(value: &'v Value, path: &str) -> Vec<&'v Value> {
+    if path.is_empty() { vec![value] } else { values(value, path) }
+}
+
+/// The text at a path, at most [`TOOL_TEXT`] of it. Lists are joined, and a text on the way that is
+/// JSON is read.
+fn text_at(value: &Value, path: &str) -> Option<String> {
+    let Some((name, rest)) = path.split_once('.').or((!path.is_empty()).then_some((path, ""))) else {
+        return plain_text(value);
+    };
+    match value {
+        Value::Object(map) => text_at(map.get(name)?, rest),
+        Value::Array(list) if name == "*" => {
+            let texts: Vec<String> = list.iter().filter_map(|element| text_at(element, rest)).collect();
+            (!texts.is_empty()).then(|| cut(texts.join("\n")))
+        }
+        Value::String(text) if text.starts_with('{') => {
+            text_at(&serde_json::from_str::<Value>(text).ok()?, path)
+        }
+        _ => None,
+    }
+}
+
+/// A value as text.
+fn plain_text(value: &Value) -> Option<String> {
+    match value {
+        Value::Null => None,
+        Value::String(text) => Some(cut(text.clone())),
+        Value::Array(list) if list.iter().all(Value::is_string) => {
+            Some(cut(list.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" ")))
+        }
+        Value::Array(_) => None,
+        other => Some(cut(other.to_string())),
+    }
+}
+
+/// A text of a tool's run, shortened where it is too long.
+fn cut(mut text: String) -> String {
+    if text.len() > TOOL_TEXT {
+        text.truncate(text.floor_char_boundary(TOOL_TEXT));
+        text.push_str("\n…");
+    }
+    text
 }
 
 /// Reads a time in UTC, such as `2026-11-18T15:17:46.779Z`.
@@ -184,6 +257,30 @@ mod tests {
                 1,
                 r#"{"type":"assistant","isSidechain":false,"message":{"content":[{"type":"text","text":"a"},{"type":"tool_use"},{"type":"text","text":"b"}]}}"#,
                 r#"[Said("a\nb")]"#,
+            ),
+            (
+                "claude",
+                1,
+                r#"{"type":"assistant","isSidechain":false,"message":{"content":[{"type":"tool_use","id":"t1","name":"Write","input":{"file_path":"a.txt","content":"x"}}]}}"#,
+                r#"[Used { id: "t1", name: "Write", about: "a.txt" }]"#,
+            ),
+            (
+                "claude",
+                1,
+                r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t1","content":[{"type":"text","text":"no"}],"is_error":true}]}}"#,
+                r#"[Returned { id: "t1", text: "no", failed: true }]"#,
+            ),
+            (
+                "codex",
+                0,
+                r#"{"type":"response_item","payload":{"type":"function_call","name":"exec_command","arguments":"{\"cmd\":\"ls\"}","call_id":"c1"}}"#,
+                r#"[Used { id: "c1", name: "exec_command", about: "ls" }]"#,
+            ),
+            (
+                "codex",
+                0,
+                r#"{"type":"event_msg","payload":{"type":"item_completed","item":{"type":"CommandExecution","id":"c1","aggregated_output":"a\n","exit_code":2}}}"#,
+                r#"[Returned { id: "c1", text: "a\n", failed: true }]"#,
             ),
             (
                 "claude",

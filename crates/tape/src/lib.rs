@@ -7,6 +7,7 @@
 //! - [`open`] and [`writer`] read and write every format ([`Format`]) as common [`Event`]s, so any
 //!   format converts into any other; [`convert()`] does that and reports what was lost.
 //! - [`Replay`] runs a recording through a terminal model, to its end or step by step.
+//! - [`edit`] cuts recordings, joins them, and changes their pace.
 //! - [`export`] makes text, Markdown, JSON, HTML and SVG of what a recording shows.
 //! - [`ahr`] is the native recording in detail: blocks, damage, repair. [`index`] makes it
 //!   seekable, [`seal`] proves that it was not changed, [`encryption`] hides what is in it.
@@ -42,7 +43,9 @@ mod ans;
 mod carriage_returns;
 pub mod cassette;
 pub mod cast;
+pub mod conversation;
 mod convert;
+pub mod edit;
 pub mod encryption;
 mod error;
 pub mod event;
@@ -54,6 +57,7 @@ pub mod journal;
 mod json;
 pub mod learn;
 mod lines;
+mod markdown;
 pub mod meta;
 pub mod nanos;
 mod push_fmt;
@@ -63,6 +67,7 @@ pub mod scenario;
 pub mod scrub;
 pub mod seal;
 mod three_a;
+mod trees;
 pub mod ttyrec;
 mod turns;
 pub mod typescript;
@@ -80,10 +85,11 @@ pub use convert::{Report, convert, convert_to_parts};
 pub use error::{Error, FilePosition, Result};
 pub use event::{Event, EventReader, EventWriter, Header, Item, Kind, Loss, Losses, Note, Parts};
 pub use format::{Beside, Container, Format, UnknownFormat, bounded, cast_version, open, writer};
-pub use instruction::{Branch, Instruction, instructions_of, nearest_snapshot};
+pub use instruction::{Branch, Instruction, MAX_INSTRUCTIONS, instructions_of, nearest_snapshot};
 pub use json::{Extra, JsonValue};
 pub use replay::{Moment, MomentKind, Replay, snapshots_of};
-pub use turns::{RecordedTurn, TurnWatch, is_turn, turns_of};
+pub use trees::{RecordedConversation, RecordedTree, conversations_of, files_not_kept, trees_of};
+pub use turns::{RecordedPart, RecordedTurn, Speaker, TurnWatch, is_turn, turns_of};
 
 pub use tapdeck_core::{Exit, Time, WallTime};
 pub use tapdeck_term::Size;

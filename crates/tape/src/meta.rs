@@ -13,7 +13,7 @@ use tapdeck_core::WallTime;
 
 use crate::base64;
 use crate::seal::Seal;
-use crate::{Error, Extra, FilePosition, Result};
+use crate::{Error, Extra, FilePosition, JsonValue, Result};
 
 /// The version written, and the highest read.
 pub(crate) const VERSION: u64 = 1;
@@ -61,6 +61,9 @@ pub struct Meta {
     /// The recording that this one continues: that of the same agent before it was restarted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub continues: Option<String>,
+    /// The recording that this one was branched from, and where.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<Parent>,
     /// The longest pause that a player should make, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle_limit_ms: Option<u64>,
@@ -92,6 +95,13 @@ pub struct Meta {
     /// Proof that nothing was changed since; see [`crate::seal`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seal: Option<Seal>,
+    /// Colours of the terminal, in asciicast's form; [`crate::cast::theme_of`] reads it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub theme: Option<JsonValue>,
+    /// How this recording was made from others by editing, the oldest edit first. Empty for an
+    /// original.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub history: Vec<Edit>,
     /// Keys that this version does not know.
     #[serde(flatten)]
     pub extra: Extra,
@@ -104,6 +114,54 @@ pub struct FileDigest {
     pub bytes: u64,
     /// SHA-256 of so much of it, in hexadecimal.
     pub sha256: String,
+}
+
+/// The recording that a session was branched from, and the moment.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Parent {
+    /// Its path when the session was branched.
+    pub path: String,
+    /// When it started, by which it is found again after it was moved.
+    #[serde(default, rename = "startedAtNs", with = "crate::nanos")]
+    pub started_at: WallTime,
+    /// The moment, as it was asked for.
+    pub at: String,
+    /// The snapshot that the files are from.
+    pub snapshot: u64,
+    /// What the snapshot's provider calls the files: for git, the commit.
+    pub commit: String,
+    /// The folder that the session works in: for git, the worktree.
+    pub worktree: String,
+    /// What the program was told to do differently.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instruction: Option<String>,
+}
+
+/// An edit by which a recording was made from others.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Edit {
+    /// Version of the program that edited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tapdeck: Option<String>,
+    /// What it did, in words.
+    #[serde(default)]
+    pub edits: Vec<String>,
+    /// The recordings it was done to; several were joined in this order.
+    #[serde(default)]
+    pub sources: Vec<EditSource>,
+}
+
+/// A recording that was edited.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EditSource {
+    /// The name of its file, without its folder.
+    pub name: String,
+    /// SHA-256 of the file, in hexadecimal; there is none of a stream or a folder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sha256: Option<String>,
 }
 
 /// The machine that a session ran on.
@@ -177,7 +235,15 @@ impl Meta {
     /// The same without the command line, the folder and the title, which may hold secrets.
     #[must_use]
     pub fn without_content(&self) -> Self {
-        Self { cmd: Vec::new(), cmd_b64: None, cwd: None, title: None, ..self.clone() }
+        Self {
+            cmd: Vec::new(),
+            cmd_b64: None,
+            cwd: None,
+            title: None,
+            parent: None,
+            history: Vec::new(),
+            ..self.clone()
+        }
     }
 
     /// Reads the lines of a part. Lines that are no such object are passed over.

@@ -61,6 +61,8 @@ pub struct Replay {
     time: Time,
     started: Option<WallTime>,
     moments: Vec<Moment>,
+    /// Snapshots and markers that are not kept.
+    more_moments: u64,
     ending: Option<Exit>,
     notes: Vec<Note>,
     turns: TurnWatch,
@@ -77,6 +79,7 @@ impl Replay {
             time: Time::ZERO,
             started: header.started,
             moments: Vec::new(),
+            more_moments: 0,
             ending: None,
             notes: Vec::new(),
             turns: TurnWatch::default(),
@@ -160,6 +163,8 @@ impl Replay {
             let wall = self.started.map(|start| start + self.time.since_start());
             let label = label.to_owned();
             self.moments.push(Moment { kind, time: self.time, wall, anchor, label });
+        } else {
+            self.more_moments += 1;
         }
     }
 
@@ -186,6 +191,11 @@ impl Replay {
     /// Snapshots and markers so far, in order.
     pub fn moments(&self) -> &[Moment] {
         &self.moments
+    }
+
+    /// How many snapshots and markers there were beyond the million that are kept.
+    pub fn more_moments(&self) -> u64 {
+        self.more_moments
     }
 
     /// The turns so far that were shown in the alternate screen, so that no line of the terminal

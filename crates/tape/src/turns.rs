@@ -17,7 +17,7 @@ use crate::lines::Lines;
 use crate::{Error, FilePosition, Result};
 
 /// The most memory for the text of all turns, far more than people read.
-const MAX_TEXT: usize = 256 << 20;
+pub(crate) const MAX_TEXT: usize = 256 << 20;
 
 /// A turn of a recorded session.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -45,6 +45,48 @@ pub struct RecordedTurn {
     /// A part of the answer is missing.
     #[serde(default)]
     pub truncated: bool,
+    /// The party that asked, if that was seen.
+    #[serde(default)]
+    pub by: Option<Speaker>,
+    /// What the answer is made of, if the program itself wrote it down. Then its text is Markdown;
+    /// otherwise it is what the screen showed.
+    #[serde(default)]
+    pub parts: Vec<RecordedPart>,
+}
+
+/// A party of a session.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[non_exhaustive]
+pub struct Speaker {
+    /// Its name in the session.
+    pub name: String,
+    /// How it counted at the stick: `human` or `bot`; unknown in older recordings.
+    #[serde(default)]
+    pub role: Option<String>,
+}
+
+/// A part of an answer: the next lines of its text, or a tool that the program ran.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[non_exhaustive]
+pub struct RecordedPart {
+    /// When it was written down.
+    #[serde(with = "crate::nanos", rename = "at_ns")]
+    pub at: WallTime,
+    /// How many lines of the text. A blank line stands between two parts.
+    #[serde(default)]
+    pub lines: usize,
+    /// The name of the tool.
+    #[serde(default)]
+    pub tool: Option<String>,
+    /// What the tool worked on.
+    #[serde(default)]
+    pub about: Option<String>,
+    /// What the tool returned.
+    #[serde(default)]
+    pub result: Option<String>,
+    /// Whether the tool failed, or was denied.
+    #[serde(default)]
+    pub failed: bool,
 }
 
 impl RecordedTurn {
@@ -74,6 +116,16 @@ impl RecordedTurn {
         out
     }
 
+    /// Bytes of memory, about.
+    pub(crate) fn size(&self) -> usize {
+        let texts = |part: &RecordedPart| {
+            [&part.tool, &part.about, &part.result].into_iter().flatten().map(String::len).sum::<usize>()
+                + size_of::<RecordedPart>()
+        };
+        let parts: usize = self.parts.iter().map(texts).sum();
+        self.input.len() + self.text.len() + parts + size_of::<Self>()
+    }
+
     /// Whether every line of the turn is in one of these rows.
     fn is_within(&self, rows: &[String]) -> bool {
         let lines = self.input.lines().chain(self.text.lines()).map(str::trim);
@@ -83,11 +135,16 @@ impl RecordedTurn {
 
 /// Whether a line of a sidecar of events is about a turn.
 pub fn is_turn(line: &[u8]) -> bool {
+    kind_of(line).is_some_and(|kind| kind == "turn")
+}
+
+/// The kind of a line of a sidecar of events.
+pub(crate) fn kind_of(line: &[u8]) -> Option<String> {
     #[derive(Deserialize)]
     struct KindOnly {
         kind: String,
     }
-    serde_json::from_slice::<KindOnly>(line).is_ok_and(|line| line.kind == "turn")
+    serde_json::from_slice::<KindOnly>(line).ok().map(|line| line.kind)
 }
 
 /// Reads the turns of a sidecar of events, in their order. Lines of other kinds are passed over.
@@ -107,7 +164,7 @@ pub fn turns_of(sidecar: impl Read) -> Result<Vec<RecordedTurn>> {
             Ok(turn) => turn,
             Err(e) => return Err(Error::malformed(at, format!("a turn that makes no sense: {e}"))),
         };
-        let size = turn.input.len() + turn.text.len() + size_of::<RecordedTurn>();
+        let size = turn.size();
         room = room.checked_sub(size).ok_or_else(|| {
             Error::malformed(at, format!("the turns are larger than {} MiB", MAX_TEXT >> 20))
         })?;

@@ -103,7 +103,7 @@ fn replay(golden: &Value, rules: &Arc<Rules>, mut cut: Cut) -> Value {
                     rest = more;
                 }
             }
-            "i" => detector.input(&term, text.as_bytes(), at),
+            "i" => detector.input(&term, text.as_bytes(), None, at),
             "s" => detector.signal(i32::try_from(event[2].as_i64().expect("a number")).expect("a signal")),
             "r" => {
                 let (cols, rows) = text.split_once('x').expect("a size");

@@ -97,22 +97,34 @@ pub(crate) fn write_charsets(out: &mut Vec<u8>, c: &Charsets, national: bool) {
     }
 }
 
+/// What a terminal keeps when it becomes as at power-on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keep {
+    /// Nothing at all.
+    Nothing,
+    /// Its scrollback.
+    Scrollback,
+    /// Its scrollback, to which the lines of its main screen are added.
+    Lines,
+}
+
 impl Term {
     /// Bytes that, fed to a fresh terminal of the same size and settings, give the same state: both
     /// screens, scrollback, modes, tabs, margins, charsets, cursor, saved cursors, titles, colours.
     /// Half-read input comes last, so that the stream can go on from here.
     pub fn dump(&self) -> Vec<u8> {
-        self.dump_all(false).0
+        self.dump_all(false, 0).0
     }
 
     /// Returns [`Self::dump`], and for each row that was ever written to, in order: where in those
     /// bytes it ends, and the offset of its last write. Feed them piece by piece, each piece
     /// counted up to that offset, to restore the provenance of rows, too.
     pub fn dump_with_rows(&self) -> (Vec<u8>, Vec<(usize, u64)>) {
-        self.dump_all(true)
+        self.dump_all(true, 0)
     }
 
-    fn dump_all(&self, with_rows: bool) -> (Vec<u8>, Vec<(usize, u64)>) {
+    /// Draws everything but so many of the oldest rows.
+    fn dump_all(&self, with_rows: bool, skip: usize) -> (Vec<u8>, Vec<(usize, u64)>) {
         let m = &self.m;
         let mut p = Painter::new(m);
         p.ends = with_rows.then(Vec::new);
@@ -131,7 +143,7 @@ impl Term {
         let main_rows = (0..main.rows).map(|y| Line::of_grid(m, main, y));
         // About as much as will be written, so that it need not be moved while it grows.
         p.out.reserve(self.scrollback_memory() + main.rows * m.cols());
-        p.rows(self.scrollback().chain(main_rows), None);
+        p.rows(self.scrollback().skip(skip).chain(main_rows), None);
         let has_alternate = (0..alternate.rows).any(|y| {
             let line = Line::of_grid(m, alternate, y);
             !line.is_blank() || line.size() != LineSize::Single || line.marks() != 0
@@ -185,6 +197,64 @@ impl Term {
         let mut out = p.out;
         out.extend(self.dump_screen());
         out
+    }
+
+    /// Bytes that, fed to this terminal, make it as at power-on, whatever state it is in.
+    pub fn renew(&self, keep: Keep) -> Vec<u8> {
+        let m = &self.m;
+        let mut out = Vec::new();
+        // A half-read sequence would swallow what follows, and VT52 mode knows no RIS.
+        out.extend_from_slice(if self.is_idle() { b"" } else { b"\x18" });
+        out.extend_from_slice(if m.modes.vt52() { b"\x1b<" } else { b"" });
+        if keep == Keep::Lines {
+            let main = if m.modes.alternate() { &m.hidden } else { &m.grid };
+            let last = (0..main.rows).rev().find(|y| !Line::of_grid(m, main, *y).is_blank());
+            out.extend_from_slice(b"\x1b[?47l\x1b[?6l\x1b[?69l\x1b[r");
+            out.extend_from_slice(format!("\x1b[{};1H", main.rows).as_bytes());
+            out.resize(out.len() + last.map_or(0, |y| y + 1), b'\n');
+        }
+        out.extend_from_slice(b"\x1bc");
+        out.extend_from_slice(if keep == Keep::Nothing { b"\x1b[3J" } else { b"" });
+        out.extend_from_slice(if m.directory.is_empty() { b"" } else { b"\x1b]7;\x1b\\" });
+        out
+    }
+
+    /// Bytes that bring a terminal from an earlier state of this one to its state now, if both have
+    /// the same size. What is in the scrollback of the earlier one stays there where it can.
+    pub fn dump_since(&self, before: &Self) -> Vec<u8> {
+        let common = (before.size() == self.size()).then(|| self.rows_since(before)).flatten();
+        // Rows that were on the screen then and have left scrollback since went through it.
+        let through = before.evicted() + before.lines().count() as u64 <= self.evicted();
+        let keep = match common {
+            None => Keep::Nothing,
+            Some(_) if through => Keep::Lines,
+            Some(_) => Keep::Scrollback,
+        };
+        let mut out = before.renew(keep);
+        out.extend(self.dump_all(false, common.unwrap_or(0)).0);
+        out
+    }
+
+    /// How many rows of scrollback are those of an earlier state; `None` if that has others.
+    fn rows_since(&self, before: &Self) -> Option<usize> {
+        let (end, new_end) = (
+            before.evicted() + before.scrollback_len() as u64,
+            self.evicted() + self.scrollback_len() as u64,
+        );
+        let first = before.evicted().max(self.evicted());
+        let common = usize::try_from(end.saturating_sub(first)).ok()?;
+        // A half-read character is drawn when it is given up, and may push a row out.
+        let draws = before.parser.pending().first().is_some_and(|byte| *byte != 0x1b);
+        if draws || self.m.scrollback.cleared() != before.m.scrollback.cleared() {
+            return None;
+        }
+        let skip = |term: &Self| usize::try_from(first - term.evicted()).ok();
+        let mut rows = self.scrollback().skip(skip(self)?).zip(before.scrollback().skip(skip(before)?));
+        let is_same = |(new, old): (Line<'_>, Line<'_>)| {
+            (new.wrapped(), new.size()) == (old.wrapped(), old.size()) && new.runs() == old.runs()
+        };
+        let same = end <= new_end && rows.by_ref().take(common).all(is_same);
+        same.then(|| usize::try_from(end.saturating_sub(self.evicted())).ok()).flatten()
     }
 
     /// Bytes that write `text` over a row of a real terminal that shows this screen, and leave

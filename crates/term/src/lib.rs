@@ -62,6 +62,7 @@ mod untrusted;
 mod watch;
 
 pub use changes::{Changes, Graphics, Mark, Progress, RowSet, Signal};
+pub use dump::Keep;
 pub use filter::{FilterOptions, ReplayFilter};
 pub use grid::LineSize;
 pub use lines::{Line, Run, StyledCell};

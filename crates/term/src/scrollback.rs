@@ -51,13 +51,15 @@ pub(crate) struct Scrollback {
     byte_limit: usize,
     bytes: usize,
     evicted: u64,
+    /// How many rows had been evicted when all were forgotten last.
+    cleared: u64,
     spare: Option<Chunk>,
 }
 
 impl Scrollback {
     pub(crate) fn new(limit: usize, byte_limit: usize) -> Self {
         let chunks = VecDeque::new();
-        Self { chunks, skip: 0, len: 0, limit, byte_limit, bytes: 0, evicted: 0, spare: None }
+        Self { chunks, skip: 0, len: 0, limit, byte_limit, bytes: 0, evicted: 0, cleared: 0, spare: None }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -66,6 +68,11 @@ impl Scrollback {
 
     pub(crate) fn evicted(&self) -> u64 {
         self.evicted
+    }
+
+    /// How many rows had been evicted when all were forgotten last.
+    pub(crate) fn cleared(&self) -> u64 {
+        self.cleared
     }
 
     /// How many rows of plain text are kept, if that does not depend on what is in them.
@@ -149,6 +156,7 @@ impl Scrollback {
     /// Forgets all rows; they count as evicted.
     pub(crate) fn clear(&mut self) {
         self.evicted += self.len as u64;
+        self.cleared = self.evicted;
         self.chunks.clear();
         self.skip = 0;
         self.len = 0;

@@ -2,7 +2,7 @@
 //! ones write.
 
 use proptest::prelude::*;
-use tapdeck_term::{Line, Scanner, Settings, Size, Style, Term, Token};
+use tapdeck_term::{Keep, Line, Scanner, Settings, Size, Style, Term, Token};
 
 /// A piece of a program's output.
 fn piece() -> impl Strategy<Value = Vec<u8>> {
@@ -239,6 +239,42 @@ proptest! {
         prop_assert_eq!(state(&first), state(&second), "dump {:?}", String::from_utf8_lossy(&dump));
         let again = second.dump();
         prop_assert_eq!(String::from_utf8_lossy(&dump), String::from_utf8_lossy(&again));
+    }
+
+    /// Bytes that renew a terminal bring any state back to that of a fresh one, and it goes on as
+    /// a fresh one does.
+    #[test]
+    fn a_renewed_terminal_is_a_fresh_one(
+        bytes in program(),
+        more in program(),
+        size in size(),
+        keep in prop::sample::select(vec![Keep::Nothing, Keep::Scrollback, Keep::Lines]),
+    ) {
+        let mut renewed = Term::new(size, settings());
+        renewed.feed(&bytes);
+        let size = renewed.size();
+        renewed.feed(&renewed.renew(keep));
+        let mut fresh = Term::new(size, settings());
+        let screen = |t: &Term| state(t)[t.scrollback_len()..].to_vec();
+        prop_assert_eq!(screen(&renewed), screen(&fresh));
+        prop_assert!(keep != Keep::Nothing || renewed.scrollback_len() == 0);
+        prop_assert_eq!(renewed.directory(), "");
+        let more = without_early_rep(&more);
+        renewed.feed(&more);
+        fresh.feed(&more);
+        prop_assert_eq!(screen(&renewed), screen(&fresh));
+    }
+
+    /// An earlier state of a terminal becomes the later one, with its scrollback.
+    #[test]
+    fn an_earlier_state_is_brought_up(bytes in program(), more in program(), size in size()) {
+        let mut term = Term::new(size, settings());
+        term.feed(&bytes);
+        let mut before = term.clone();
+        term.feed(&more);
+        let bytes = term.dump_since(&before);
+        before.feed(&bytes);
+        prop_assert_eq!(state(&term), state(&before));
     }
 
     /// And both go on in the same way.

@@ -68,11 +68,16 @@ const LIBRARIES: [&str; 7] = ["term", "core", "proto", "tape", "host", "serve", 
 
 /// Files of the libraries with such words in their data: flags of other programs, and the head of
 /// what a cassette's id is made of.
-const DATA: [&str; 4] = [
+const DATA: [&str; 9] = [
     "crates/core/src/scrub/table.rs",
     "crates/core/src/check/normalise.rs",
     "crates/tape/src/cassette/manifest.rs",
     "crates/tapdeck/src/squad/worktree.rs",
+    "crates/tapdeck/src/trees/git.rs",
+    "crates/tapdeck/src/trees/repository.rs",
+    "crates/tapdeck/src/trees/restore.rs",
+    "crates/tapdeck/src/trees/scratch.rs",
+    "crates/tapdeck/src/trees/snapshot.rs",
 ];
 
 /// Files past this are reported; past the second they need a reason in their head.

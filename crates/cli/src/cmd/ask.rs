@@ -74,7 +74,9 @@ pub(crate) fn run(args: &AskArgs) -> Result {
         report(&asked, args);
     }
     Ok(match asked.outcome {
-        AskOutcome::Answered => Ending::of_check(args.allow_truncated || !asked.truncated),
+        AskOutcome::Answered => {
+            Ending::of_check(args.allow_truncated || !(asked.truncated || asked.interrupted))
+        }
         AskOutcome::Blocked => Ending::Failed(Kind::AsksBack),
         _ => Ending::Failed(Kind::Check),
     })
@@ -88,6 +90,8 @@ fn report(asked: &Asked, args: &AskArgs) {
     let name = human::printable(&args.session);
     if asked.outcome != AskOutcome::Answered {
         say(format_args!("{}: {}", asked.outcome.name(), human::printable(&asked.evidence)));
+    } else if asked.interrupted && !args.allow_truncated {
+        say("the answer is incomplete: it was interrupted; give --allow-truncated to accept that");
     } else if asked.truncated && !args.allow_truncated {
         say(
             "the answer is incomplete: its beginning is no longer on the screen; give --allow-truncated to accept that",

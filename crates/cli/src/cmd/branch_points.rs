@@ -6,18 +6,20 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use tapdeck_core::Offset;
-use tapdeck_tape::{Moment, Replay, export};
+use tapdeck_tape::export::{self, BranchPoints};
+use tapdeck_tape::{Instruction, MAX_INSTRUCTIONS, Moment, Replay};
 
 use crate::ending::{Ending, output_failed, say};
 use crate::failure::{Failure, Result};
 use crate::input::InputArgs;
 use tapdeck::OutFile;
 
-/// Print a recording's final lines, with its snapshots, markers and turns in between.
+/// Print a recording's final lines, with its snapshots, markers, instructions and turns in between.
 #[derive(Args)]
 #[command(after_help = "\
 Each line has its number and the output offset of its last change. A snapshot follows the last line
-that was complete when the snapshot was taken. Turns that a program showed in the alternate screen,
+that was complete when the snapshot was taken, an instruction the line that it was written at. Both
+are in order of time. Turns that a program showed in the alternate screen,
 as coding agents do, stand between the lines.
 
 Examples:
@@ -109,6 +111,7 @@ pub(crate) fn write_file(
 struct List {
     replay: Replay,
     moments: Vec<Moment>,
+    instructions: Vec<Instruction>,
 }
 
 fn list(path: &Path, input: &InputArgs) -> Result<List> {
@@ -131,19 +134,31 @@ fn list(path: &Path, input: &InputArgs) -> Result<List> {
     if gone > 0 {
         say(format_args!("the list begins with line {}: only the last million lines are kept", gone + 1));
     }
+    if replay.more_moments() > 0 {
+        say(format_args!("the list is cut: it lacks {} snapshots or markers", replay.more_moments()));
+    }
+    let instructions = source.instructions()?;
+    if instructions.len() == MAX_INSTRUCTIONS {
+        say(format_args!("only the first {MAX_INSTRUCTIONS} instructions are listed"));
+    }
     let mut moments = replay.moments().to_vec();
     moments.extend(source.moments_beside(&moments));
-    Ok(List { replay, moments })
+    Ok(List { replay, moments, instructions })
 }
 
 impl List {
     fn write(&self, form: Form, out: impl Write) -> tapdeck_tape::Result<()> {
         let out = BufWriter::with_capacity(1 << 16, out);
-        let (term, turns) = (self.replay.term(), self.replay.hidden_turns());
+        let points = BranchPoints {
+            turns: self.replay.hidden_turns(),
+            instructions: &self.instructions,
+            left_out: self.replay.more_moments(),
+            ..BranchPoints::new(self.replay.term(), &self.moments)
+        };
         match form {
-            Form::Md => export::branch_md(term, &self.moments, &turns, out),
-            Form::Json => export::branch_json(term, &self.moments, &turns, out),
-            Form::Csv => export::branch_csv(term, &self.moments, &turns, out),
+            Form::Md => export::branch_md(&points, out),
+            Form::Json => export::branch_json(&points, out),
+            Form::Csv => export::branch_csv(&points, out),
         }
     }
 }

@@ -10,7 +10,7 @@ use tapdeck_host::Source;
 use tapdeck_tape::ahr::parts::{EVENTS, INDEX, INSTRUCTIONS, META};
 use tapdeck_tape::ahr::{Ending as Ended, Summary};
 use tapdeck_tape::cassette::Cassette;
-use tapdeck_tape::meta::Meta;
+use tapdeck_tape::meta::{EditSource, Meta};
 use tapdeck_tape::{Format, Item, Kind};
 
 use crate::ending::{Ending, Report, print, print_json};
@@ -189,7 +189,7 @@ fn parts(source: &Source) -> Vec<Part> {
     let part = |(name, bytes): (&str, u64)| {
         let count = match name {
             INDEX => source.index().map(|(index, _)| index.keyframes.len() as u64),
-            INSTRUCTIONS => Some(source.instructions().len() as u64),
+            INSTRUCTIONS => source.instructions().ok().map(|all| all.len() as u64),
             META | EVENTS => source.sidecar(name).and_then(|part| lines(part).ok()),
             _ => None,
         };
@@ -244,12 +244,25 @@ fn to_text(source: &Source, s: &Summary, meta: Option<&Meta>) -> String {
         if let Some(earlier) = &meta.continues {
             line("continues", human::printable(earlier));
         }
+        if let Some(parent) = &meta.parent {
+            line("branched", human::printable(&format!("from {} at {}", parent.path, parent.at)));
+        }
         if !meta.cmd.is_empty() {
             line("command", human::printable(&meta.cmd.join(" ")));
         }
         if let Some(cwd) = &meta.cwd {
             line("folder", human::printable(cwd));
         }
+    }
+    for edit in meta.iter().flat_map(|meta| &meta.history) {
+        let source = |source: &EditSource| match &source.sha256 {
+            Some(digest) => format!("{} ({:.8})", source.name, digest),
+            None => source.name.clone(),
+        };
+        let sources: Vec<String> = edit.sources.iter().map(source).collect();
+        let joined = if sources.len() > 1 { "joined " } else { "" };
+        let how = if edit.edits.is_empty() { String::new() } else { format!(": {}", edit.edits.join(", ")) };
+        line("edited", human::printable(&format!("{joined}{}{how}", sources.join(" + "))));
     }
     // A recording converted from one without a start time begins at 0.
     if let Some(first) = s.first_ts.filter(|first| *first > 0) {

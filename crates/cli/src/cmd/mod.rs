@@ -11,6 +11,7 @@ mod agents;
 mod answer;
 mod ask;
 mod attach;
+mod branch;
 mod branch_points;
 mod broker;
 mod bus;
@@ -24,6 +25,7 @@ mod convert;
 #[cfg(feature = "tui")]
 mod dash;
 mod deliver;
+mod diff;
 mod doctor;
 mod explain;
 #[cfg(feature = "hotkeys")]
@@ -33,6 +35,7 @@ mod info;
 mod kill;
 mod ls;
 mod man;
+mod mark;
 #[cfg(feature = "mcp")]
 mod mcp;
 #[cfg(feature = "web")]
@@ -96,6 +99,7 @@ pub(crate) enum Command {
     Hotkeys(hotkeys::HotkeysArgs),
     Tail(tail::TailArgs),
     Kill(kill::KillArgs),
+    Mark(mark::MarkArgs),
     Rename(rename::RenameArgs),
     Resize(resize::ResizeArgs),
     Bus(bus::BusArgs),
@@ -120,11 +124,15 @@ pub(crate) enum Command {
     AgentApi(Box<agentapi::AgentApiArgs>),
     #[cfg(feature = "web")]
     PagePlayer(page_player::PagePlayerArgs),
-    Convert(convert::ConvertArgs),
+    Convert(Box<convert::ConvertArgs>),
+    Cat(Box<convert::CatArgs>),
+    Diff(diff::DiffArgs),
     Verify(verify::VerifyArgs),
     Repair(repair::RepairArgs),
     Index(index::IndexArgs),
     BranchPoints(branch_points::BranchPointsArgs),
+    Branch(Box<branch::BranchArgs>),
+    Branches(branch::BranchesArgs),
     Info(info::InfoArgs),
     Cassette(cassette::CassetteArgs),
     Test(test::TestArgs),
@@ -171,6 +179,7 @@ fn dispatch(command: &Command) -> Result {
         Command::Hotkeys(args) => hotkeys::run(args),
         Command::Tail(args) => tail::run(args),
         Command::Kill(args) => kill::run(args),
+        Command::Mark(args) => mark::run(args),
         Command::Rename(args) => rename::run(args),
         Command::Resize(args) => resize::run(args),
         Command::Bus(args) => bus::run(args),
@@ -195,10 +204,14 @@ fn dispatch(command: &Command) -> Result {
         #[cfg(feature = "web")]
         Command::PagePlayer(args) => page_player::run(args),
         Command::Convert(args) => convert::run(args),
+        Command::Cat(args) => convert::cat(args),
+        Command::Diff(args) => diff::run(args),
         Command::Verify(args) => verify::run(args),
         Command::Repair(args) => repair::run(args),
         Command::Index(args) => index::run(args),
         Command::BranchPoints(args) => branch_points::run(args),
+        Command::Branch(args) => branch::run(args),
+        Command::Branches(args) => branch::list(args),
         Command::Info(args) => info::run(args),
         Command::Cassette(args) => cassette::run(args),
         Command::Test(args) => test::run(args),
@@ -241,10 +254,13 @@ impl Command {
             Command::Squad(args) => Report::json(args.reports_json()),
             #[cfg(feature = "hotkeys")]
             Command::Hotkeys(args) => Report::json(args.json),
+            Command::Diff(args) => Report::json(args.json),
             Command::Snapshot(args) => Report::json(args.json),
             Command::Verify(args) => Report::json(args.json),
             Command::Repair(args) => Report::json(args.json),
             Command::BranchPoints(args) => Report::json(args.reports_json()),
+            Command::Branch(args) => Report::json(args.json),
+            Command::Branches(args) => Report::json(args.json),
             Command::Cassette(args) => args.report(),
             Command::Config(args) => Report::json(args.reports_json()),
             Command::Test(args) => Report::json(args.json),

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 use tapdeck_proto::bus::{Role, Take};
+use tapdeck_serve::client;
 
 use crate::ending::{Ending, print, print_json, say};
 use crate::failure::Result;
@@ -11,7 +12,7 @@ use crate::human;
 use crate::parse;
 use crate::prompts::{Delivery, from_stdin, is_delivered};
 use crate::sender::SenderArgs;
-use crate::sessions::{ask, connect, find};
+use crate::sessions::{ask, find};
 
 /// Paste a prompt into a session, submit it and confirm that it was accepted.
 #[derive(Args)]
@@ -72,7 +73,8 @@ pub(crate) fn run(args: &PasteArgs) -> Result {
     };
     let listing = find(args.session.as_deref())?;
     let role = if args.sender.bot { Role::Bot } else { Role::Human };
-    let mut bus = connect(&listing, "paste", role)?;
+    // The delivery claims the stick: a prompt that waits for another must not hold it.
+    let mut bus = client::connect_to_watch(&listing, "paste", role)?;
     if args.sender.takeover {
         ask(&mut bus, &Take)?;
     }

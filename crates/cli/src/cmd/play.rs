@@ -22,8 +22,8 @@ use crate::config::Config;
 use crate::ending::{Ending, output_failed, say};
 use crate::failure::{Failure, Result};
 use crate::input::InputArgs;
-use crate::parse;
 use crate::screen::write_used_rows;
+use crate::{locate, parse};
 
 /// Replay a recording.
 #[derive(Args)]
@@ -64,9 +64,9 @@ pub(crate) struct PlayArgs {
     /// Repeat until you quit
     #[arg(short, long)]
     r#loop: bool,
-    /// Start at a time (1:23:45, 90s), a percentage (50%), a marker or snapshot (@label) or an
-    /// output offset (byte:4096)
-    #[arg(long, value_name = "PLACE", value_parser = parse::position)]
+    /// Start at a time (1:23:45, 90s), a percentage (50%), a marker or snapshot (@label), a turn
+    /// (turn:3), a line (line:12, as branch-points counts) or an output offset (byte:4096)
+    #[arg(long, value_name = "WHERE", value_parser = parse::position)]
     at: Option<parse::Position>,
     /// Print the final scrollback and screen at once, with the turns of the alternate screen,
     /// without playing
@@ -185,8 +185,11 @@ fn go_to(player: &mut Player, position: &parse::Position) -> Result<(), Stopped>
             let to = player.known_end().scaled(*share);
             return Ok(player.seek(Goal::Time(to))?);
         }
-        parse::Position::Byte(to) => return Ok(player.seek(Goal::Byte(Offset(*to)))?),
         parse::Position::Moment(name) => name,
+        other => {
+            let to = locate::offset(player.source(), other).map_err(Stopped::NoMoment)?;
+            return Ok(player.seek(Goal::Byte(to))?);
+        }
     };
     let moments = player.moments(None).unwrap_or_default();
     match find_moment(moments, name).cloned() {
@@ -204,7 +207,7 @@ fn go_to(player: &mut Player, position: &parse::Position) -> Result<(), Stopped>
 }
 
 /// Finds a moment by its label, or by a snapshot's id.
-fn find_moment<'a>(moments: &'a [Moment], name: &str) -> Option<&'a Moment> {
+pub(super) fn find_moment<'a>(moments: &'a [Moment], name: &str) -> Option<&'a Moment> {
     let id = name.parse().ok().map(MomentKind::Snapshot);
     let labelled = moments.iter().find(|m| m.label == name);
     labelled.or_else(|| moments.iter().find(|m| Some(m.kind) == id))

@@ -8,11 +8,13 @@ use std::time::Duration;
 
 use clap::Args;
 use tapdeck::scrub::{Owner, Rules, packs};
+use tapdeck::trees::{Keeper, TreeRequests};
 use tapdeck_core::withhold::SecretPrompts;
 use tapdeck_host::{
     Clock, CreateError, IfExists, KeepInput, Launch, LiveIndex, Mended, OnFailure, RecordOptions, Recording,
     RecordingFile, Report, SyncLevel, recording_name, recordings_folder,
 };
+use tapdeck_tape::meta::Parent;
 use tapdeck_tape::{Container, Format};
 
 use super::branch_points::{self, Form};
@@ -24,6 +26,7 @@ use crate::failure::{Failure, Result};
 use crate::formats;
 use crate::health::meta;
 use crate::input::InputArgs;
+use crate::kept_files::{self, SnapshotsArg};
 use crate::keys::recipients;
 use crate::scrubbing::ScrubArgs;
 use crate::seal_key::read_key;
@@ -34,7 +37,7 @@ use crate::{detached_host, human, parse};
 mod late;
 
 /// The options that only the command that starts a session can have.
-const NOT_LATE: [&str; 27] = [
+const NOT_LATE: [&str; 29] = [
     "append",
     "idle_time_limit",
     "seal",
@@ -62,6 +65,8 @@ const NOT_LATE: [&str; 27] = [
     "agent",
     "prompt",
     "on",
+    "snapshots",
+    "parent",
 ];
 
 /// The format that carries everything.
@@ -95,7 +100,8 @@ Examples:
   tapdeck rec --encrypt age1… demo.ahr   let only the owner of that key read it
   tapdeck rec --view demo.ahr -- claude  in the viewer, to search and annotate while it runs
   tapdeck rec --attach build late.ahr    record a session that is already running
-  tapdeck rec --export-session demo.ahr  let programs in the session add snapshots"
+  tapdeck rec --export-session demo.ahr  let programs in the session add snapshots
+  tapdeck rec --snapshots git -- claude  keep the files at every turn, to branch from there"
 )]
 pub(crate) struct RecArgs {
     /// The recording to write [default: a new file in the recordings folder; see tapdeck config]
@@ -177,6 +183,17 @@ pub(crate) struct RecArgs {
     /// Note that this recording continues an earlier one, such as that of an agent before a restart
     #[arg(long, value_name = "FILE", conflicts_with = "append", hide_short_help = true)]
     continues: Option<PathBuf>,
+    /// Keep the files at the end of every turn: `git`, `command` for the one in the configuration,
+    /// a command line of your own, or `off`; see tapdeck branch
+    ///
+    /// With `git`, the working tree around the program's folder becomes a commit below
+    /// `refs/tapdeck`. Untracked files are in it, ignored files are not. Your branches, index,
+    /// stash and files stay as they are.
+    #[arg(long, value_name = "git|CMD|off", value_parser = SnapshotsArg::parse)]
+    snapshots: Option<SnapshotsArg>,
+    /// The recording that this session is branched from, as JSON
+    #[arg(long, value_name = "JSON", hide = true, value_parser = branch_parent)]
+    parent: Option<Parent>,
     /// Longest pause when the recording is played; the recording itself keeps the full pauses
     #[arg(short, long, value_name = "TIME", value_parser = parse::duration, hide_short_help = true)]
     idle_time_limit: Option<Duration>,
@@ -302,6 +319,7 @@ impl RecArgs {
                 let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
                 path.to_string_lossy().into_owned()
             }))
+            .parent(self.parent.clone())
             .idle_limit(self.idle_time_limit)
             .index(self.index)
             .sync(self.sync)
@@ -322,6 +340,10 @@ impl RecArgs {
         let args = ScrubArgs { secret_env: self.secret_env.clone(), ..ScrubArgs::default() };
         args.rules(&packs(std::slice::from_ref(list)), &owner).map(Some)
     }
+}
+
+fn branch_parent(text: &str) -> Result<Parent, String> {
+    serde_json::from_str(text).map_err(|e| e.to_string())
 }
 
 fn live_index(text: &str) -> Result<LiveIndex, String> {
@@ -377,12 +399,19 @@ fn record(args: &RecArgs, mut launch: Launch) -> Result {
         // Said before the program runs, and not after it.
         return Err(Failure::write(list, &std::io::ErrorKind::NotFound.into()));
     }
+    let plan = kept_files::plan(args.snapshots.as_ref(), &launch)?;
     let _held = hold_signals()?;
     let file = open(args, &launch)?;
     let container = file.container();
+    let keeper = plan.filter(|_| container == NATIVE).map(|plan| plan.begin(file.path())).transpose()?;
+    if args.snapshots.is_some() && keeper.is_none() && container != NATIVE {
+        say(format_args!("{container} cannot carry snapshots, so no files are kept: only an .ahr can"));
+    }
     let door = args.ipc.open(args.export_session)?;
     let ipc = door.as_ref().map(|door| door.address().to_string());
-    let doors = args.doors.open(&launch, Some(file.path()))?;
+    let requests = keeper.as_ref().map(Keeper::requests);
+    let on_turn = requests.as_ref().map(TreeRequests::on_turn);
+    let doors = args.doors.open(&launch, Some(file.path()), on_turn)?;
     if args.export_session {
         launch.command.env.extend(snapshot_door::exports(doors.as_ref().map(OpenDoors::id), ipc.as_deref()));
     }
@@ -391,10 +420,11 @@ fn record(args: &RecArgs, mut launch: Launch) -> Result {
     let prompts = Arc::new(prompts.map_err(Failure::usage)?);
     let options =
         args.options(&launch).ipc(ipc).seal(seal).encrypt(encrypt).scrub(scrub).secret_prompts(prompts);
-    let mut screen = None;
+    let (mut screen, mut keeping) = (None, None);
     let finished = launch.run_with(Some(Recording { file, options }), |session| {
         screen = args.session.final_screen(&session, args.quiet, args.doors.detached_host);
-        let snapshots = snapshot_door::answer(door, session.handle.clone());
+        keeping = keeper.map(|keeper| keeper.start(&session));
+        let snapshots = snapshot_door::answer(door, session.handle.clone(), requests);
         (snapshots, doors.and_then(|d| d.serve(session)))
     });
     let ending = match finished.outcome {
@@ -408,6 +438,13 @@ fn record(args: &RecArgs, mut launch: Launch) -> Result {
         // The recording is reported even if the session broke down.
         Err(e) => Failure::from(e).report(ending::Report::Text),
     };
+    match keeping {
+        Some(Ok(keeping)) => {
+            keeping.troubles().iter().for_each(|why| say(format_args!("keeping the files: {why}")));
+        }
+        Some(Err(e)) => say(format_args!("the files could not be kept: {e}")),
+        None => {}
+    }
     Ok(match &finished.report {
         Some(report) => finish(args, container, report, ending),
         None => ending,

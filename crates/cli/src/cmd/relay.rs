@@ -61,6 +61,10 @@ pub(crate) fn run(args: &RelayArgs) -> Result {
     if answer.is_empty() {
         return Err(Failure::check("that turn has no text"));
     }
+    if turn.interrupted && !args.allow_truncated {
+        let why = "that answer was interrupted; --allow-truncated relays it all the same";
+        return Err(Failure::check(why));
+    }
     if turn.truncated && !args.allow_truncated {
         let why = "only a part of that answer is known; --allow-truncated relays it all the same";
         return Err(Failure::check(why));

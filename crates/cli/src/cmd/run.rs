@@ -58,7 +58,7 @@ pub(crate) fn run(args: &RunArgs) -> Result {
         detached_host::prepare(&mut launch, &args.doors);
     }
     let _held = hold_signals()?;
-    let doors = args.doors.open(&launch, None)?;
+    let doors = args.doors.open(&launch, None, None)?;
     if args.export_session {
         launch.command.env.extend(snapshot_door::exports(doors.as_ref().map(OpenDoors::id), None));
     }

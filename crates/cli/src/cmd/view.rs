@@ -15,6 +15,7 @@ use tapdeck_host::registry::Listing;
 use tapdeck_host::{Goal, Source};
 use tapdeck_tape::Container;
 
+use super::branch::has_kept_files;
 use crate::config::Config;
 use crate::detached_host;
 use crate::ending::{Ending, Kind, say};
@@ -22,7 +23,7 @@ use crate::failure::{Failure, Result};
 use crate::keys::IdentityArgs;
 use crate::sessions;
 use crate::unreadable::{self, FileRole};
-use crate::{formats, parse};
+use crate::{formats, locate, parse};
 
 /// Read, search and step through a recording or a live session.
 #[derive(Args)]
@@ -36,8 +37,8 @@ it moves to the time at which the answer was on the screen.
 Drag to select text; y copies it to the clipboard.
 
 i, or a click on the left border, adds an instruction to a line. It is saved in
-the recording with the nearest snapshot. The setting [view] branch_command names a program
-that branches the session there.
+the recording with the nearest snapshot. If the recording has kept files, tapdeck branch can then
+branch the session there; the setting [view] branch_command names another program.
 
 Viewing a live session does not resize it and sends no input. Enter takes the stick (control) to type
 to the program; Ctrl-] releases it.
@@ -52,9 +53,9 @@ pub(crate) struct ViewArgs {
     /// A recording, or the id or name of a live session [default: the only live session]
     #[arg(value_name = "FILE|SESSION")]
     what: Option<OsString>,
-    /// Start at a time (1:23:45, 90s), a percentage (50%), a marker or snapshot (@label) or an
-    /// output offset (byte:4096) [default: the end]
-    #[arg(long, value_name = "PLACE", value_parser = parse::position)]
+    /// Start at a time (1:23:45, 90s), a percentage (50%), a marker or snapshot (@label), a turn
+    /// (turn:3), a line (line:12) or an output offset (byte:4096) [default: the end]
+    #[arg(long, value_name = "WHERE", value_parser = parse::position)]
     at: Option<parse::Position>,
     /// Start playing at once
     #[arg(short, long)]
@@ -119,9 +120,21 @@ pub(crate) fn run(args: &ViewArgs) -> Result {
     let source = Source::find(file, args.from, args.timing.as_deref())?;
     let mut tape = Tape::open(source, config.view.scrollback).map_err(ViewError::from)?;
     tape.set_pace(args.speed.unwrap_or(config.play.speed), args.idle_time_limit.or(config.play.idle_limit.0));
-    let mut app = App::new(Origin::Tape(Box::new(tape)), options(config));
+    let mut options = options(config);
+    if options.branch_command.is_empty() && has_kept_files(tape.source()) {
+        options.branch_command = branch_command();
+    }
+    let mut app = App::new(Origin::Tape(Box::new(tape)), options);
     let signal = show(&mut app, mouse, |app| begin(app, args, file))?;
     Ok(signal.map_or(Ending::Done, Ending::by_signal))
+}
+
+/// The command that branches a session at the snapshot of an instruction, by the files that were
+/// kept then.
+fn branch_command() -> Vec<String> {
+    let own = std::env::current_exe().ok().and_then(|path| path.into_os_string().into_string().ok());
+    let words = ["branch", "{recording}", "--at", "byte:{anchor}", "--instruction", "{text}"];
+    [own.unwrap_or_else(|| "tapdeck".to_owned())].into_iter().chain(words.map(str::to_owned)).collect()
 }
 
 fn options(config: Config) -> Options {
@@ -206,13 +219,19 @@ fn begin(app: &mut App, args: &ViewArgs, file: &Path) -> Result<(), ViewError> {
         Some(parse::Position::Time(time)) => {
             app.go(Goal::Time((*time).into()))?;
         }
-        Some(parse::Position::Byte(to)) => app.go(Goal::Byte(Offset(*to)))?,
         Some(parse::Position::Share(share)) => app.go_to_share(*share)?,
         Some(parse::Position::Moment(name)) => {
             if !app.go_to_named(name)? {
                 let message = format!("{}: no marker or snapshot {name:?}", file.display());
                 return Err(ViewError::Begin { message, missing: true });
             }
+        }
+        Some(other) => {
+            let begin = |message| ViewError::Begin { message, missing: true };
+            let source = Source::find(file, args.from, args.timing.as_deref());
+            let source = source.map_err(|e| begin(e.to_string()))?;
+            let to = locate::offset(&source, other).map_err(begin)?;
+            app.go(Goal::Byte(to))?;
         }
     }
     if args.play {

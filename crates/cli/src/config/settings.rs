@@ -117,6 +117,17 @@ tables! {
         alert: Alert = Alert::None,
     }
 
+    /// Keeping the files of recorded sessions, to branch from there: see `tapdeck rec --snapshots`.
+    [snapshots] SnapshotSettings {
+        /// What keeps them in every recording: `"git"`, `"command"`, or `"off"`.
+        provider: String = "off".into(),
+        /// Program, with its arguments, for `--snapshots command`. It reads a JSON object on
+        /// standard input, and prints one with the `id` and the `label` of what it kept.
+        command: Vec<String> = Vec::new(),
+        /// Timeout of that program.
+        timeout: Limit = Limit(Some(Duration::from_secs(30))),
+    }
+
     /// Defaults of `tapdeck play` and `tapdeck view`.
     [play] Play {
         /// Playback speed.
@@ -133,7 +144,8 @@ tables! {
     /// The viewer, `tapdeck view`.
     [view] View {
         /// Program, with its arguments, that branches a session. `{recording}`, `{snapshot}`,
-        /// `{label}`, `{anchor}` and `{text}` are replaced.
+        /// `{label}`, `{anchor}` and `{text}` are replaced. Empty means `tapdeck branch`, where a
+        /// recording has kept files.
         branch_command: Vec<String> = Vec::new(),
         /// Use the mouse.
         mouse: bool = true,

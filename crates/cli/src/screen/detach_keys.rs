@@ -16,6 +16,8 @@ pub(crate) enum Typed {
     Take,
     /// Give it up.
     Release,
+    /// Add a marker to the recording.
+    Mark,
     /// Show what these keys are.
     Help,
 }
@@ -85,7 +87,7 @@ impl DetachKeys {
         match read_only {
             true => format!("{prefix} {leave} leaves · ? hides this"),
             false => format!(
-                "{prefix} {leave} leaves · t takes the stick · r gives it up · {prefix} sends {prefix}"
+                "{prefix} {leave} leaves · t takes the stick · r gives it up · m marks · {prefix} sends {prefix}"
             ),
         }
     }
@@ -137,6 +139,7 @@ impl DetachKeys {
         match typed[0] {
             b't' => return (1, Some(Typed::Take)),
             b'r' => return (1, Some(Typed::Release)),
+            b'm' => return (1, Some(Typed::Mark)),
             b'?' => return (1, Some(Typed::Help)),
             _ => {}
         }

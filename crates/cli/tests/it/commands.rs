@@ -360,7 +360,11 @@ fn errors_say_what_to_do_next() {
         ),
         (&["resize", "80y24"], 2, "invalid value \"80y24\" for COLSxROWS: expected COLSxROWS, such as"),
         (&["snapshot", "--id", "x"], 2, "invalid value \"x\" for --id N: expected a number"),
-        (&["play", "--at", "never", "demo.ahr"], 2, "expected a time (1:23, 90s), a share (50%), @LABEL or"),
+        (
+            &["play", "--at", "never", "demo.ahr"],
+            2,
+            "expected a time (1:23, 90s), a share (50%), @LABEL, turn:N, line:N or byte:N",
+        ),
         (&["kill", "--all", "x"], 2, "cannot be used with"),
         (&["wait", "--text", "("], 2, "for --text RE: not a regular expression: unclosed group"),
         (&["convert", "demo.ahr", "-o", "x.gif"], 2, "unsupported output format \".gif\"; supported: "),

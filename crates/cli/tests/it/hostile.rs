@@ -294,6 +294,65 @@ fn no_export_of_a_recording_lets_it_act() {
     }
 }
 
+/// What parties, agents and tools say, with the corpus in every text.
+#[test]
+fn no_conversation_acts() {
+    let home = Home::new();
+    let recorded = home.run(["rec", "-q", "--headless", "talk.ahr", "--", "true"]);
+    assert!(recorded.status.success(), "{}", String::from_utf8_lossy(&recorded.stderr));
+    let mut texts = names();
+    texts.extend(pieces(OUTPUT).iter().map(|piece| String::from_utf8_lossy(piece).into_owned()));
+    let markdown =
+        ["<script>x</script>", "```\n</pre><img src=x>", "[x](javascript:x)", "![x](http://x)", "`\n<b>`"];
+    texts.extend(markdown.map(str::to_owned));
+    let (all, title) = (texts.join("\n"), texts.join(" "));
+    let lines = all.lines().count();
+    let by = json!({"name": title, "role": "bot"});
+    let question = json!({"kind": "question", "ts_ns": 9, "start_ns": 3, "end_ns": 4, "text": title, "detail": texts,
+        "options": [{"number": 1, "label": title}], "answer": {"number": 1, "label": title}, "by": by});
+    let parts =
+        json!([{"at_ns": 1, "lines": lines}, {"at_ns": 2, "tool": title, "about": all, "result": all}]);
+    let turn = json!({"kind": "turn", "ts_ns": 9, "number": 1, "start_byte": 0, "end_byte": 0, "start_ns": 1,
+        "end_ns": 5, "input": all, "text": all, "parts": parts, "by": by});
+    let shown = json!({"kind": "turn", "ts_ns": 9, "number": 2, "start_byte": 0, "end_byte": 0, "start_ns": 6,
+        "end_ns": 7, "input": title, "text": all, "by": by});
+    std::fs::write(home.path("talk.events.jsonl"), format!("{turn}\n{question}\n{shown}\n"))
+        .expect("written");
+    let export = |form: &str| {
+        let args = ["convert", "-q", "talk.ahr", "-o", "-", "--as", "conversation", "--to", form];
+        let out = home.run(args);
+        assert!(out.status.success(), "{form}: {}", String::from_utf8_lossy(&out.stderr));
+        judge(form, May::Write, &out.stdout);
+        out.stdout
+    };
+    serde_json::from_slice::<Value>(&export("json")).expect("JSON");
+    let elements = markup(&export("html"));
+    for element in ["script", "img", "object", "iframe", "svg", "form"] {
+        assert!(!elements.contains(element), "{elements:?}");
+    }
+    let known =
+        ["a", "article", "div", "li", "meta", "p", "section", "time", "details", "html", "ul", "!DOCTYPE"];
+    let odd =
+        elements.iter().filter(|e| e.contains(' ') && !known.contains(&e.split(' ').next().unwrap_or("")));
+    assert_eq!(odd.collect::<Vec<_>>(), Vec::<&String>::new());
+    // Between fences anything may stand; elsewhere no element begins.
+    let md = String::from_utf8(export("md")).expect("text");
+    let mut fence = "";
+    for line in md.lines() {
+        let bare = line.trim_start_matches("> ");
+        let ticks = &bare[..bare.len() - bare.trim_start_matches('`').len()];
+        if fence.is_empty() && ticks.len() > 2 {
+            fence = ticks;
+        } else if bare == fence {
+            fence = "";
+        } else if fence.is_empty() {
+            let outside: String = line.split('`').step_by(2).collect();
+            assert!(!outside.contains('<'), "{line}");
+        }
+    }
+    assert_eq!(fence, "", "every fence is closed");
+}
+
 /// The elements of a page or a picture, each with the names of its attributes. Styles and scripts
 /// have no elements in them; what may stand in a script is a value of JSON.
 fn markup(bytes: &[u8]) -> BTreeSet<String> {

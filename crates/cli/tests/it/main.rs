@@ -13,6 +13,7 @@ mod answer;
 mod api;
 mod attach;
 mod bombs;
+mod branch;
 mod broker;
 #[cfg(feature = "web")]
 mod browser;
@@ -20,11 +21,13 @@ mod bus;
 mod cassette;
 mod commands;
 mod config;
+mod conversation;
 mod convert;
 #[cfg(feature = "hotkeys")]
 mod desktop;
 #[cfg(feature = "web")]
 mod doctor;
+mod edit;
 #[cfg(feature = "encrypt")]
 mod encrypted;
 mod exported_page;
@@ -38,6 +41,7 @@ mod live;
 mod log;
 #[cfg(all(feature = "net", feature = "tui", feature = "web"))]
 mod manual;
+mod mark;
 #[cfg(feature = "mcp")]
 mod mcp;
 #[cfg(all(feature = "mcp", feature = "net", feature = "web"))]

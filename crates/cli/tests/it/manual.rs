@@ -51,6 +51,7 @@ pages! {
     record: "docs/record.md",
     live: "docs/live.md",
     agents: "docs/agents.md",
+    branch: "docs/branch.md",
     squad: "docs/squad.md",
     mcp: "docs/mcp.md",
     tests: "docs/tests.md",

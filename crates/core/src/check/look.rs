@@ -89,6 +89,11 @@ impl Look {
         seen.map(|(y, row)| (y as u16, self.row(y, row))).collect()
     }
 
+    /// The rows to compare, masked and normalised.
+    pub fn shown(&self, frame: &Frame) -> Vec<String> {
+        self.rows(frame).into_iter().map(|(_, row)| row.into_owned()).collect()
+    }
+
     /// The rows to compare as one text, without the blank rows at the end.
     pub(crate) fn text<'a>(&self, frame: &'a Frame) -> Cow<'a, str> {
         let make = || join(self.rows(frame).iter().map(|(_, row)| &**row));

@@ -77,7 +77,7 @@ impl Detector {
                 continue;
             }
             let end = OutputPoint { byte: Offset(lap.output + raw.len() as u64), at: lap.at };
-            self.finish(term, &run, lap.output, end, raw, &written, Evidence::Mark);
+            self.finish(term, &run, lap.output, end, raw, &written, Evidence::Mark, Vec::new());
         }
     }
 }

@@ -9,7 +9,7 @@ use tapdeck_term::Term;
 use super::detector::{ABOVE, At, Detector, Phase, Run};
 use super::input::Typing;
 use super::page::{self, Written};
-use super::{Evidence, Notice, OutputPoint, Turn};
+use super::{Evidence, Notice, OutputPoint, Part, Turn};
 use crate::log::Offset;
 use crate::time::Stamp;
 
@@ -61,7 +61,7 @@ impl Detector {
             return;
         }
         let end = OutputPoint { byte: Offset(from + raw.len() as u64), at: now };
-        self.finish(term, &run, from, end, raw, &written, at.evidence);
+        self.finish(term, &run, from, end, raw, &written, at.evidence, Vec::new());
     }
 
     #[expect(clippy::too_many_arguments, reason = "the parts of one turn, put together once")]
@@ -74,6 +74,7 @@ impl Detector {
         raw: Bytes,
         written: &Written,
         evidence: Evidence,
+        parts: Vec<Part>,
     ) {
         self.turns += 1;
         let number = self.turns;
@@ -90,6 +91,8 @@ impl Detector {
             interrupted: run.interrupted,
             truncated: run.cut || written.evicted,
             evidence,
+            by: run.by.clone(),
+            parts,
         })));
     }
 
@@ -264,6 +267,7 @@ impl Detector {
         run.interrupted |= shown.interrupted;
         let question = run.told.asked.take().or(shown.question);
         let mut evidence = self.judgement.evidence;
+        let mut parts = Vec::new();
         if let Some(question) = question {
             run.typed = question;
         }
@@ -272,6 +276,7 @@ impl Detector {
             evidence = Evidence::Journal;
             shown.written = Written::of(&run.told.answer());
             run.cut = run.told.cut;
+            parts = run.told.parts();
         }
         // Enter at an empty prompt asks for nothing, and what stands on the screen is no answer to
         // it.
@@ -282,7 +287,7 @@ impl Detector {
         }
         let raw = Bytes::copy_from_slice(&run.bytes);
         let end = OutputPoint { byte: Offset(from + raw.len() as u64), at: now };
-        self.finish(term, &run, from, end, raw, &shown.written, evidence);
+        self.finish(term, &run, from, end, raw, &shown.written, evidence, parts);
     }
 }
 

@@ -10,10 +10,12 @@ use super::ahead::Lap;
 use super::input::{Typed, Typing};
 use super::journal::{Journals, Told};
 use super::page::{self, Look};
+use super::question::Standing;
 use super::rules::Rules;
 use super::{AgentState, Evidence, Judgement, Notice, OutputPoint};
 use crate::event::Exit;
 use crate::log::Offset;
+use crate::stick::Party;
 use crate::time::{Stamp, Time};
 
 /// While output flows, the screen is judged this often.
@@ -108,6 +110,8 @@ pub(super) struct Run {
     pub(super) refused: bool,
     /// What the program's journals say about it.
     pub(super) told: Told,
+    /// The party that submitted it.
+    pub(super) by: Option<Party>,
 }
 
 impl Run {
@@ -130,6 +134,7 @@ impl Run {
             worked: false,
             refused: false,
             told: Told::default(),
+            by: None,
         }
     }
 }
@@ -191,6 +196,8 @@ pub struct Detector {
     /// Commands that were over before the screen was judged.
     pub(super) laps: VecDeque<Lap>,
     pub(super) ended: bool,
+    /// The question that stands on the screen.
+    pub(super) question: Option<Standing>,
     /// The rules of the program that the session began with, while another one is judged by its
     /// own.
     outer: Option<Arc<Rules>>,
@@ -227,6 +234,7 @@ impl Detector {
             above: Vec::new(),
             laps: VecDeque::new(),
             ended: false,
+            question: None,
             outer: None,
         }
     }
@@ -307,6 +315,11 @@ impl Detector {
             Phase::Running(run) => self.content_from(run).is_some(),
             _ => false,
         }
+    }
+
+    /// Whether anything was typed that has not been submitted, on the screen or not.
+    pub fn has_typed(&self) -> bool {
+        self.typing.is_begun()
     }
 
     /// What was typed, has not been submitted and stands in front of the cursor.
@@ -483,8 +496,9 @@ impl Detector {
         }
     }
 
-    /// Takes typed bytes. Call it when they were delivered.
-    pub fn input(&mut self, term: &Term, bytes: &[u8], at: Stamp) {
+    /// Takes the bytes that a party typed. Call it when they were delivered.
+    pub fn input(&mut self, term: &Term, bytes: &[u8], by: Option<&Party>, at: Stamp) {
+        self.answer_question(term, bytes, by);
         let mut acts = Vec::new();
         let mut typing = std::mem::take(&mut self.typing);
         typing.feed(bytes, |act, line, edited| {
@@ -510,7 +524,7 @@ impl Detector {
                     }
                     let shown = page::is_shown(term, &line);
                     self.follow_prompt(term);
-                    self.submit(line, shown, edited, at);
+                    self.submit(line, shown, edited, by, at);
                     // A client that waits for the answer must not be given the prompt before it.
                     if matches!(self.phase, Phase::Running(_)) && self.judgement.state == AgentState::Idle {
                         let judgement = self.by_phase(term, at);
@@ -536,12 +550,12 @@ impl Detector {
         }
     }
 
-    fn submit(&mut self, line: String, shown: bool, edited: bool, at: Stamp) {
+    fn submit(&mut self, line: String, shown: bool, edited: bool, by: Option<&Party>, at: Stamp) {
         match &mut self.phase {
             Phase::Start => {}
             Phase::Ready(prompt) => {
                 let submitted = OutputPoint { byte: Offset(self.offset), at };
-                let run = Run { shown, edited, ..Run::new(prompt.clone(), submitted, line) };
+                let run = Run { shown, edited, by: by.cloned(), ..Run::new(prompt.clone(), submitted, line) };
                 self.end_mark = None;
                 self.phase = Phase::Running(Box::new(run));
             }
@@ -571,6 +585,7 @@ impl Detector {
     /// The program ended.
     pub fn exit(&mut self, exit: Exit, at: Stamp) {
         self.ended = true;
+        self.end_question(at);
         let rule = match exit {
             Exit::Code(code) => format!("the program ended with code {code}"),
             Exit::Signal(signal) => format!("the program was ended by signal {signal}"),

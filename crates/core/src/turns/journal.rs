@@ -10,7 +10,7 @@ use std::sync::Arc;
 use tapdeck_term::Term;
 
 use super::detector::{Detector, Phase, Run};
-use super::{AgentState, Evidence, Judgement, OutputPoint, page};
+use super::{AgentState, Evidence, Judgement, Notice, OutputPoint, page};
 use crate::log::Offset;
 use crate::time::{Stamp, Time, WallTime};
 
@@ -22,6 +22,8 @@ const QUESTION_LAGS: Duration = Duration::from_millis(1000);
 /// that it has one.
 const TEXT_LAGS: Duration = Duration::from_millis(450);
 const PROMPT_LAGS: Duration = Duration::from_millis(250);
+/// The parts of one answer that are kept.
+const PARTS: usize = 10_000;
 /// After this long at a silent prompt, a journal that still speaks of work is not believed.
 const FORGOTTEN: Duration = Duration::from_secs(10);
 
@@ -68,6 +70,65 @@ pub struct JournalRecord {
     pub ended: bool,
     /// The answer was broken off.
     pub interrupted: bool,
+    /// The tools that the program ran.
+    pub used: Option<ToolCalls>,
+    /// What these returned.
+    pub returned: Option<ToolResults>,
+}
+
+/// Where a record has the tools that the program ran.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ToolCalls {
+    /// The path to each of them; empty for the record itself.
+    pub each: String,
+    /// The field with its name. What has none is no tool.
+    pub name: String,
+    /// The field that its result repeats.
+    pub id: String,
+    /// The fields that say what it works on; the first that is there counts.
+    pub about: Vec<String>,
+}
+
+/// Where a record has what tools returned.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ToolResults {
+    /// The path to each of them; empty for the record itself.
+    pub each: String,
+    /// The field that repeats the id of the tool's run.
+    pub id: String,
+    /// The fields with the text; the first that is there counts.
+    pub text: Vec<String>,
+    /// The field that is `true`, or a number other than 0, if the tool failed.
+    pub failed: Option<String>,
+}
+
+/// A tool that the program ran.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ToolRun {
+    /// When it was written down.
+    pub at: WallTime,
+    /// The name of the tool.
+    pub name: String,
+    /// What it worked on: a command, a file.
+    pub about: String,
+    /// What it returned, if that is known.
+    pub result: Option<String>,
+    /// Whether it failed, or was denied.
+    pub failed: bool,
+}
+
+/// A part of an answer that the program wrote down itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Part {
+    /// The next lines of the answer's text. A blank line stands between two of these.
+    Text {
+        /// When they were written down.
+        at: WallTime,
+        /// How many lines.
+        lines: usize,
+    },
+    /// A tool that the program ran.
+    Tool(ToolRun),
 }
 
 /// Something that a journal says.
@@ -79,6 +140,8 @@ pub struct Report {
     pub file: u64,
     /// Whether the file is known to be of this session's program.
     pub sure: bool,
+    /// What the agent calls the conversation, where the file says so.
+    pub conversation: Option<Arc<str>>,
     /// When it was written down.
     pub at: WallTime,
     /// What it says.
@@ -97,6 +160,24 @@ pub enum Reported {
     Said(String),
     /// The answer is over; `true` if it was broken off.
     Ended(bool),
+    /// The program ran a tool.
+    Used {
+        /// What its result repeats.
+        id: String,
+        /// The name of the tool.
+        name: String,
+        /// What it works on.
+        about: String,
+    },
+    /// A tool returned.
+    Returned {
+        /// The id of its run.
+        id: String,
+        /// What it returned.
+        text: String,
+        /// Whether it failed, or was denied.
+        failed: bool,
+    },
 }
 
 /// The newest word of the journals.
@@ -130,23 +211,91 @@ pub(super) struct Journals {
     asked: Option<(String, WallTime)>,
     /// Prompts from before this are over.
     closed: WallTime,
+    /// What the agent calls the conversation.
+    conversation: Option<Arc<str>>,
 }
 
 /// What the journals have said about a turn.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Told {
     pub(super) asked: Option<String>,
-    said: Vec<String>,
+    said: Vec<Said>,
     bytes: usize,
     pub(super) cut: bool,
     pub(super) ended: bool,
     pub(super) interrupted: bool,
 }
 
+/// A part of an answer.
+#[derive(Debug, Clone)]
+enum Said {
+    Text(WallTime, String),
+    /// A tool's run, by its id.
+    Tool(String, ToolRun),
+}
+
 impl Told {
     /// The answer.
     pub(super) fn answer(&self) -> String {
-        self.said.join("\n\n")
+        let texts = self.said.iter().filter_map(|said| match said {
+            Said::Text(_, text) => Some(text.as_str()),
+            Said::Tool(..) => None,
+        });
+        texts.collect::<Vec<_>>().join("\n\n")
+    }
+
+    /// What the answer is made of.
+    pub(super) fn parts(&self) -> Vec<Part> {
+        let part = |said: &Said| match said {
+            Said::Text(at, text) => Part::Text { at: *at, lines: text.lines().count() },
+            Said::Tool(_, run) => Part::Tool(run.clone()),
+        };
+        self.said.iter().map(part).collect()
+    }
+
+    /// Whether so many bytes more may be kept of a turn.
+    fn takes(&mut self, bytes: usize, room: usize) -> bool {
+        let fits = self.bytes + bytes <= room && self.said.len() < PARTS;
+        self.bytes += if fits { bytes } else { 0 };
+        fits
+    }
+
+    fn say(&mut self, text: &str, at: WallTime, room: usize) {
+        let text = text.trim_end();
+        if text.is_empty() {
+            return;
+        }
+        let fits = self.takes(text.len(), room);
+        self.cut |= !fits;
+        if fits {
+            self.said.push(Said::Text(at, text.to_owned()));
+        }
+    }
+
+    /// Notes a tool's run, or more about one that is known.
+    fn use_tool(&mut self, id: String, run: ToolRun, room: usize) {
+        let known = !id.is_empty() && self.tool(&id).is_some();
+        if !known && self.takes(id.len() + run.name.len() + run.about.len(), room) {
+            self.said.push(Said::Tool(id, run));
+        }
+    }
+
+    fn tool(&mut self, wanted: &str) -> Option<&mut ToolRun> {
+        self.said.iter_mut().rev().find_map(|said| match said {
+            Said::Tool(id, run) if id == wanted => Some(run),
+            _ => None,
+        })
+    }
+
+    fn tool_returned(&mut self, id: &str, text: String, failed: bool, room: usize) {
+        // What comes first is what the tool said; later records repeat it in other words.
+        if self.tool(id).is_none_or(|run| run.result.is_some()) {
+            return;
+        }
+        let text = if self.takes(text.len(), room) { text } else { String::new() };
+        if let Some(run) = self.tool(id) {
+            (run.result, run.failed) = (Some(text), failed);
+        }
     }
 }
 
@@ -156,7 +305,11 @@ impl Detector {
         if self.ended || !self.is_own(&report) {
             return;
         }
-        let Report { source, at, what, .. } = report;
+        let Report { source, at, what, conversation, .. } = report;
+        if let Some(id) = conversation.filter(|id| self.journals.conversation.as_ref() != Some(id)) {
+            self.journals.conversation = Some(Arc::clone(&id));
+            self.tell(Notice::Conversation { agent: self.rules.name.as_str().into(), id });
+        }
         match what {
             Reported::State(state, detail) => {
                 if self.journals.word.as_ref().is_none_or(|word| word.at <= at) {
@@ -165,16 +318,19 @@ impl Detector {
             }
             Reported::Asked(text) => self.take_asked(term, text, at, now),
             Reported::Said(text) => {
-                let room = self.limits.content;
-                if let Phase::Running(run) = &mut self.phase
-                    && !text.trim().is_empty()
-                {
-                    let fits = run.told.bytes + text.len() <= room;
-                    run.told.cut |= !fits;
-                    if fits {
-                        run.told.bytes += text.len();
-                        run.told.said.push(text.trim_end().to_owned());
-                    }
+                if let Phase::Running(run) = &mut self.phase {
+                    run.told.say(&text, at, self.limits.content);
+                }
+            }
+            Reported::Used { id, name, about } => {
+                if let Phase::Running(run) = &mut self.phase {
+                    let tool = ToolRun { at, name, about, ..ToolRun::default() };
+                    run.told.use_tool(id, tool, self.limits.content);
+                }
+            }
+            Reported::Returned { id, text, failed } => {
+                if let Phase::Running(run) = &mut self.phase {
+                    run.told.tool_returned(&id, text, failed, self.limits.content);
                 }
             }
             Reported::Ended(interrupted) => {

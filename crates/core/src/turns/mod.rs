@@ -22,6 +22,7 @@ mod journal;
 mod judge;
 mod page;
 mod prompt;
+mod question;
 mod rules;
 mod state;
 #[cfg(test)]
@@ -32,13 +33,15 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::log::Offset;
+use crate::stick::Party;
 use crate::time::Stamp;
 
 pub use detector::{Detector, Limits};
 pub use dialog::{Choice, Dialog, DialogOption, Form, NoChoice, Reply};
 pub use field::Field;
-pub use journal::{Journal, JournalRecord, Report, Reported};
+pub use journal::{Journal, JournalRecord, Part, Report, Reported, ToolCalls, ToolResults, ToolRun};
 pub use page::{ending, skeleton, squeezed};
+pub use question::{Answered, Decision};
 pub(crate) use rules::Prompt;
 pub use rules::{PromptText, RuleError, RuleText, Rules, StateText};
 
@@ -222,6 +225,11 @@ pub struct Turn {
     pub truncated: bool,
     /// What told of its end.
     pub evidence: Evidence,
+    /// The party that submitted the question, if its keys were seen.
+    pub by: Option<Party>,
+    /// What the answer is made of, if the program itself wrote it down. An answer that was read off
+    /// the screen has no parts.
+    pub parts: Vec<Part>,
 }
 
 /// What the detector has found out.
@@ -246,4 +254,13 @@ pub enum Notice {
     },
     /// The state changed.
     State(Judgement),
+    /// A question of the program is over, whether it was answered or not.
+    Decided(Arc<Decision>),
+    /// The agent's journals say which conversation it has, by which it can be resumed.
+    Conversation {
+        /// The name of the agent's rules.
+        agent: Arc<str>,
+        /// What the agent calls the conversation.
+        id: Arc<str>,
+    },
 }

@@ -131,6 +131,8 @@ pub struct StateText {
     pub changing: Option<Duration>,
     /// The program has asked for bracketed paste.
     pub pastes: bool,
+    /// What looks like options on the screen belongs to no menu.
+    pub without_menu: bool,
 }
 
 /// A prompt.
@@ -161,6 +163,7 @@ pub(crate) struct StateRule {
     pub(super) stands: Option<Duration>,
     pub(super) changing: Option<Duration>,
     pub(super) pastes: bool,
+    pub(super) without_menu: bool,
 }
 
 /// What a progress report of the program tells, as a rule names it.
@@ -285,6 +288,12 @@ impl Rules {
         self.journals.iter().flat_map(|j| &j.records).any(|r| !r.said.is_empty())
     }
 
+    /// Whether the rule of this name, as judgements have it, says that there is no menu.
+    pub(super) fn is_without_menu(&self, rule: &str) -> bool {
+        let own = rule.strip_prefix(&*self.name).and_then(|rule| rule.strip_prefix(": "));
+        own.is_some_and(|own| self.states.iter().any(|state| state.without_menu && state.name == own))
+    }
+
     /// Whether the program has an input field that these rules know.
     pub fn has_field(&self) -> bool {
         self.by_state && self.frame.is_some()
@@ -361,6 +370,7 @@ fn state_rule(file: &str, s: &StateText) -> Result<StateRule, RuleError> {
         stands: s.stands,
         changing: s.changing,
         pastes: s.pastes,
+        without_menu: s.without_menu,
     })
 }
 

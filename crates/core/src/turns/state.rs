@@ -34,6 +34,7 @@ impl Detector {
             self.turn_by_prompt(term, now, settled, quiet);
             self.judge_state(&screen, term, now);
         }
+        self.follow_question(term, now);
     }
 
     fn judge_state(&mut self, screen: &Screen<'_>, term: &Term, now: Stamp) {

@@ -45,7 +45,7 @@ impl Bench {
 
     fn type_in(&mut self, ms: u64, bytes: &[u8]) {
         self.detector.advance(&self.term, at(ms));
-        self.detector.input(&self.term, bytes, at(ms));
+        self.detector.input(&self.term, bytes, None, at(ms));
     }
 
     fn notices(&mut self, ms: u64) -> Vec<Notice> {
@@ -442,7 +442,14 @@ fn agent_with_journals() -> RuleText {
 impl Bench {
     fn report(&mut self, ms: u64, file: u64, sure: bool, what: Reported) {
         self.detector.advance(&self.term, at(ms));
-        let report = Report { source: "journal".into(), file, sure, at: WallTime::from_millis(ms), what };
+        let report = Report {
+            source: "journal".into(),
+            file,
+            sure,
+            conversation: None,
+            at: WallTime::from_millis(ms),
+            what,
+        };
         self.detector.report(&self.term, report, at(ms));
     }
 
@@ -499,7 +506,7 @@ fn a_journal_is_believed_above_a_screen_that_shows_rest() {
 }
 
 fn report_of(what: Reported) -> Report {
-    Report { source: "journal".into(), file: 1, sure: true, at: WallTime::ZERO, what }
+    Report { source: "journal".into(), file: 1, sure: true, conversation: None, at: WallTime::ZERO, what }
 }
 
 #[test]
@@ -659,5 +666,62 @@ proptest! {
                 last = turn.number;
             }
         }
+    }
+}
+
+/// What decided a question was lost: only its rows were kept.
+#[test]
+fn a_question_is_told_with_the_option_that_the_keys_chose() {
+    let blocked = StateText {
+        name: "question".into(),
+        state: AgentState::Blocked,
+        screen: vec![r"^❯ \d".into()],
+        ..StateText::default()
+    };
+    let text = RuleText { name: "test".into(), by_state: true, states: vec![blocked], ..RuleText::default() };
+    let dialog = |marked: usize| {
+        let options = ["1. Yes", "2. Yes, always", "3. No (esc)"];
+        let row = |(i, label)| format!("{} {label}\r\n", if i == marked { "❯" } else { " " });
+        let rows: String = options.iter().enumerate().map(row).collect();
+        format!("\x1b[H\x1b[JMay it?\r\n\r\n{rows}\r\nEsc to cancel")
+    };
+    // What is typed, which option is marked then, and what that means.
+    type Case<'a> = (&'a [(&'a [u8], usize)], Option<Answered>);
+    let cases: [Case<'_>; 7] = [
+        (&[(b"3", 0)], Some(Answered::Option(2))),
+        (&[(b"\r", 0)], Some(Answered::Option(0))),
+        (&[(b"\x1b[B", 0), (b"\r", 1)], Some(Answered::Option(1))),
+        (&[(b"\x1b[B\x1b[B\x1b[13u", 0)], Some(Answered::Option(2))),
+        (&[(b"\x1b", 0)], Some(Answered::Option(2))),
+        (&[(b"x", 0)], None),
+        (&[], None),
+    ];
+    for (keys, wanted) in cases {
+        let mut bench = Bench::new(&text, Limits::default());
+        let by = Party { name: "ada".into(), role: crate::stick::Role::Human };
+        let mut ms = 0;
+        for (bytes, marked) in keys {
+            bench.out(ms, dialog(*marked).as_bytes());
+            bench.detector.advance(&bench.term, at(ms + 500));
+            bench.detector.input(&bench.term, bytes, Some(&by), at(ms + 500));
+            ms += 600;
+        }
+        if keys.is_empty() {
+            bench.out(ms, dialog(0).as_bytes());
+        }
+        bench.detector.advance(&bench.term, at(ms + 500));
+        bench.out(ms + 600, b"\x1b[H\x1b[Jdone");
+        let decided: Vec<Arc<Decision>> = bench
+            .notices(ms + 2000)
+            .into_iter()
+            .filter_map(|n| if let Notice::Decided(decision) = n { Some(decision) } else { None })
+            .collect();
+        assert_eq!(decided.len(), 1, "{keys:?}");
+        assert_eq!(
+            (decided[0].dialog.question.as_str(), &decided[0].answer),
+            ("May it?", &wanted),
+            "{keys:?}"
+        );
+        assert_eq!(decided[0].by, wanted.map(|_| by), "{keys:?}");
     }
 }

@@ -270,6 +270,7 @@ mod tests {
     use super::*;
     use crate::event::Stream;
     use crate::log::{Offset, Seq};
+    use crate::stick::{Party, Role};
     use crate::time::{Stamp, WallTime};
 
     /// A step of a session: what it shows, what is typed, or milliseconds that go by.
@@ -290,7 +291,7 @@ mod tests {
             let event = match step {
                 Out(text) => Event::Output { stream: Stream::Out, bytes: text.as_bytes().to_vec().into() },
                 In(text) => Event::Input {
-                    by: Author::Party("local".into()),
+                    by: Author::Party(Party { name: "local".into(), role: Role::Human }),
                     bytes: text.as_bytes().to_vec().into(),
                     hidden: false,
                 },

@@ -104,8 +104,8 @@ impl Work {
                 // A password is nothing to keep; that one was typed, and how long it was, is.
                 let bytes = if hidden { stars(&bytes) } else { bytes };
                 let source = Some(match by {
-                    Author::Party(name) if &*name == "local" => "user".to_owned(),
-                    Author::Party(name) => name.to_string(),
+                    Author::Party(party) if &*party.name == "local" => "user".to_owned(),
+                    Author::Party(party) => party.name.to_string(),
                     Author::Reply => "reply".to_owned(),
                     Author::EndOfInput => "end_of_input".to_owned(),
                 });
@@ -125,11 +125,15 @@ impl Work {
                 }
             }
             Event::Service(payload) => rec.service(at, parse_payload(&payload)),
-            Event::Snapshot { id, label } => {
+            Event::Snapshot { id, label, .. } => {
                 let anchor = rec.output_bytes();
                 let label = label.to_string();
                 let body =
                     json!({"type": "tapdeck.snapshot", "id": id, "anchor_byte": anchor, "label": label});
+                rec.service(at, JsonValue::of(&body));
+            }
+            Event::Marker { label, by } => {
+                let body = json!({"type": "tapdeck.marker", "label": &*label, "by": &*by});
                 rec.service(at, JsonValue::of(&body));
             }
             Event::Holder(change) => {

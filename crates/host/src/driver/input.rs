@@ -115,7 +115,7 @@ impl<B: Backend> Driver<B> {
     /// Whether input of this author is hidden while the terminal does not echo. A user who pipes
     /// has a terminal without echo from the start, so there it says nothing about the program.
     fn may_hide(&self, by: &Author) -> bool {
-        matches!(by, Author::Party(name) if !self.is_piped || **name != *LOCAL)
+        matches!(by, Author::Party(party) if !self.is_piped || *party.name != *LOCAL)
     }
 
     /// Tells the program that no more input will come, as a terminal does: whenever it has read

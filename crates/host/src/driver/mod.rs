@@ -304,6 +304,8 @@ impl<B: Backend> Driver<B> {
         self.handle.driven_here();
         let result = self.run_to_the_end();
         let survivors = self.backend.survivors();
+        // Callers that wait for the driver hear at once that it has ended.
+        self.handle.close();
         self.log.close();
         if result.is_err() {
             // The first error is the one to report.

@@ -85,7 +85,7 @@ impl<B: Backend> Driver<B> {
                 Request::Waiting(reply) => {
                     let _ = reply.send(self.gate.waiting());
                 }
-                Request::Snapshot(id, label, reply) => snapshots.push(SnapshotRequest { id, label, reply }),
+                Request::Snapshot(taken, reply) => snapshots.push(SnapshotRequest { taken, reply }),
             }
             self.log_changes(now);
         }

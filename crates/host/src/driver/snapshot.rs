@@ -2,14 +2,13 @@
 //! when its notice arrived.
 
 use std::io;
-use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
-use tapdeck_core::{Event, Stamp};
+use tapdeck_core::Stamp;
 
 use super::Driver;
 use crate::backend::{Backend, Got};
-use crate::inbox::{Anchor, SnapshotError};
+use crate::inbox::{Anchor, NewSnapshot, SnapshotError};
 use crate::user_side::UserSide;
 
 /// What a terminal or two pipes can hold is less than this, so a program that never stops writing
@@ -20,8 +19,7 @@ const BACKLOG_LIMIT: usize = 8 << 20;
 
 /// A notice, with the way back.
 pub(super) struct SnapshotRequest {
-    pub(super) id: u64,
-    pub(super) label: Arc<str>,
+    pub(super) taken: NewSnapshot,
     pub(super) reply: Sender<Result<Anchor, SnapshotError>>,
 }
 
@@ -32,9 +30,9 @@ impl<B: Backend> Driver<B> {
             return Ok(());
         }
         let drained = self.drain_output(now)?;
-        for SnapshotRequest { id, label, reply } in requests {
+        for SnapshotRequest { taken, reply } in requests {
             if drained {
-                self.log.append_awaited(Event::Snapshot { id, label }, now, reply);
+                self.log.append_awaited(taken.event(), now, reply);
             } else {
                 // A receiver that is gone no longer wants the answer.
                 let _ = reply.send(Err(SnapshotError::HeldUp));

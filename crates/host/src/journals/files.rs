@@ -54,6 +54,8 @@ struct Source {
     sure: bool,
     /// It is known to be of another one.
     foreign: bool,
+    /// What it calls the conversation.
+    conversation: Option<Arc<str>>,
     offset: u64,
     /// The end of the last piece, which is no whole line.
     rest: Vec<u8>,
@@ -92,7 +94,9 @@ impl Files {
             let journal = &self.journals[*at];
             for (record, written) in source.records(journal, path) {
                 let time = in_session(record.time(journal).unwrap_or(written));
-                if let Some(id) = journal.id.as_deref().and_then(|field| record.text(field)) {
+                // The lines of a log are about one conversation, which its first one names.
+                if let Some(id) = id_in(journal, &record).filter(|_| !journal.lines) {
+                    source.conversation = Some(id.as_str().into());
                     self.id = Some(id);
                 }
                 if source.foreign || time + SLACK < self.since {
@@ -102,6 +106,7 @@ impl Files {
                     source: Arc::clone(&self.names[*at]),
                     file: source.number,
                     sure: source.sure,
+                    conversation: source.conversation.clone(),
                     at: time,
                     what,
                 }));
@@ -123,11 +128,12 @@ impl Files {
                 let is_new = modified(&path).is_some_and(|time| in_session(time) + SLACK >= self.since);
                 if (is_new || is_sure) && !self.open.contains_key(&(at, path.clone())) {
                     let is_old = |time: WallTime| in_session(time) + NOTICED < self.since;
-                    let own = if is_sure { Some(true) } else { is_of(&path, journal, program, is_old) };
+                    let own =
+                        if is_sure { Some(Own::Yes(None)) } else { is_of(&path, journal, program, is_old) };
                     // One that has only just been begun is looked at again.
                     let Some(own) = own else { continue };
                     self.opened += 1;
-                    self.open.insert((at, path), Source::new(self.opened, is_sure, !own));
+                    self.open.insert((at, path), Source::new(self.opened, is_sure, own));
                 }
             }
         }
@@ -144,6 +150,19 @@ fn wall_time(time: SystemTime) -> Option<WallTime> {
     Some(WallTime::ZERO + since)
 }
 
+/// What a record calls the conversation.
+fn id_in(journal: &Journal, record: &Record) -> Option<String> {
+    record.text(journal.id.as_deref()?)
+}
+
+/// Whether a journal is one of the program's own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Own {
+    No,
+    /// With what it calls the conversation.
+    Yes(Option<Arc<str>>),
+}
+
 /// Whether a journal begins with the program's folder, and not before the program did; `None` while
 /// its first record is not whole.
 fn is_of(
@@ -151,25 +170,32 @@ fn is_of(
     journal: &Journal,
     program: &Program,
     is_old: impl Fn(WallTime) -> bool,
-) -> Option<bool> {
+) -> Option<Own> {
     let mut bytes = Vec::new();
     File::open(path).and_then(|file| file.take(PIECE).read_to_end(&mut bytes)).ok()?;
     let end = bytes.iter().position(|b| *b == b'\n');
-    let Some(record) = Record::parse(&bytes[..end?]) else { return Some(false) };
+    let Some(record) = Record::parse(&bytes[..end?]) else { return Some(Own::No) };
     let resumes = journal.resume.as_ref().is_some_and(|word| program.arguments.contains(word));
     let born = journal.born.as_deref().and_then(|field| record.time_in(field));
     if born.is_some_and(is_old) && !resumes {
-        return Some(false);
+        return Some(Own::No);
     }
-    let Some(field) = &journal.folder else { return Some(true) };
+    let own = Own::Yes(id_in(journal, &record).map(Into::into));
+    let Some(field) = &journal.folder else { return Some(own) };
     let folder = record.text(field);
-    Some(folder.is_some_and(|folder| program.folders.iter().any(|f| f.as_os_str() == folder.as_str())))
+    let is_same =
+        folder.is_some_and(|folder| program.folders.iter().any(|f| f.as_os_str() == folder.as_str()));
+    Some(if is_same { own } else { Own::No })
 }
 
 impl Source {
-    fn new(number: u64, sure: bool, foreign: bool) -> Self {
+    fn new(number: u64, sure: bool, own: Own) -> Self {
         let (rest, seen) = (Vec::new(), Vec::new());
-        Self { number, sure, foreign, offset: 0, rest, skips: false, seen, changed: None }
+        let (foreign, conversation) = match own {
+            Own::No => (true, None),
+            Own::Yes(conversation) => (false, conversation),
+        };
+        Self { number, sure, foreign, conversation, offset: 0, rest, skips: false, seen, changed: None }
     }
 
     /// The records that have come, with the time at which their file was written.

@@ -130,6 +130,7 @@ impl ForeignTap {
                 }
                 Kind::Resize(size.into())
             }
+            Event::Marker { label, .. } => Kind::Marker(label.to_string()),
             Event::Exit(exit) => Kind::Exit(exit),
             _ => return,
         };

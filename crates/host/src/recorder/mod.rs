@@ -15,7 +15,7 @@ use std::time::Duration;
 use tapdeck_core::withhold::SecretPrompts;
 use tapdeck_core::{Offset, ReaderId, ReaderKind, WallTime, WinSize};
 use tapdeck_tape::encryption::Recipients;
-use tapdeck_tape::meta::{self, Meta};
+use tapdeck_tape::meta::{self, Meta, Parent};
 use tapdeck_tape::scrub::scrub_meta;
 use tapdeck_tape::seal::SealKey;
 use tapdeck_tape::{Format, Losses};
@@ -106,6 +106,7 @@ pub struct RecordOptions {
     pub(crate) cwd: Option<PathBuf>,
     pub(crate) title: Option<String>,
     pub(crate) continues: Option<String>,
+    pub(crate) parent: Option<Parent>,
     pub(crate) idle_limit: Option<Duration>,
     pub(crate) ipc: Option<String>,
     pub(crate) seal: Option<SealKey>,
@@ -128,6 +129,7 @@ impl Default for RecordOptions {
             cwd: None,
             title: None,
             continues: None,
+            parent: None,
             idle_limit: None,
             ipc: None,
             seal: None,
@@ -188,6 +190,13 @@ impl RecordOptions {
     #[must_use]
     pub fn continues(mut self, recording: impl Into<Option<String>>) -> Self {
         self.continues = recording.into();
+        self
+    }
+
+    /// Names the recording that this session was branched from.
+    #[must_use]
+    pub fn parent(mut self, parent: impl Into<Option<Parent>>) -> Self {
+        self.parent = parent.into();
         self
     }
 
@@ -478,6 +487,7 @@ fn first_meta(options: &RecordOptions, clock: Clock, size: WinSize) -> Meta {
     meta.term = std::env::var("TERM").ok();
     meta.title.clone_from(&options.title);
     meta.continues.clone_from(&options.continues);
+    meta.parent.clone_from(&options.parent);
     meta.set_idle_limit(options.idle_limit);
     meta.tapdeck = Some(env!("CARGO_PKG_VERSION").into());
     meta

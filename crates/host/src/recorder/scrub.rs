@@ -130,7 +130,9 @@ impl Held {
                 }
                 self.input += bytes.len() as u64;
             }
-            Event::Snapshot { label, .. } => *label = self.scrubber.text(label).into(),
+            Event::Snapshot { label, .. } | Event::Marker { label, .. } => {
+                *label = self.scrubber.text(label).into();
+            }
             _ => {}
         }
         entry

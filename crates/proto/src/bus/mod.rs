@@ -32,8 +32,8 @@ pub use reply::{
 };
 pub use request::{
     Ack, Ask, Broker, Button, Cmd, Explain, Find, Frames, Hello, InfoWanted, Key, Kill, Line as TypedLine,
-    MAX_NEEDLE, MAX_PASTE, Mouse, MouseKind, Paste, Reads, Rec, Release, Rename, Request, RequestError,
-    Resize, Rows, Snap, Sub, Take, Turns, Typing, VERBS, Verb, WhichTurn,
+    MAX_LABEL, MAX_NEEDLE, MAX_PASTE, Mark, Mouse, MouseKind, Paste, Reads, Rec, Release, Rename, Request,
+    RequestError, Resize, Rows, Snap, Sub, Take, Turns, Typing, VERBS, Verb, WhichTurn,
 };
 pub use theme::{Hex, HexError, PaintTheme};
 #[cfg(feature = "schema")]

@@ -10,6 +10,8 @@ use crate::fields::{self, PayloadError, is_false, is_true};
 
 /// The longest text of `FIND`, in bytes.
 pub const MAX_NEEDLE: usize = 1000;
+/// The longest label of `MARK`, in bytes.
+pub const MAX_LABEL: usize = 1000;
 /// The longest text of `PASTE`, in bytes.
 pub const MAX_PASTE: usize = 8 << 20;
 
@@ -285,6 +287,10 @@ verbs! {
         needs "the stick, or administer", reads Nothing, page true, example "{\"cols\":80,\"rows\":24}",
         "",
         "";
+    "MARK" Mark(Mark) object -> "OK" reply::Nothing,
+        needs "drive", reads Output, page true, example "{\"label\":\"here\"}",
+        "at most 1000 bytes; marks this moment in the recordings of the session",
+        "denied if the session is not recorded";
     "KILL" Kill(Kill) object -> "OK" reply::Nothing,
         needs "the stick, or administer", reads Nothing, page false, example "{\"signal\":\"CONT\"}",
         "without a signal, the session ends the program",
@@ -865,6 +871,16 @@ impl TryFrom<AnySize> for Resize {
             _ => Err(NO_SIZE),
         }
     }
+}
+
+/// `MARK`: marks this moment in the recordings of the session.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct Mark {
+    /// A name for the moment; may be empty.
+    #[serde(deserialize_with = "fields::or_default", skip_serializing_if = "String::is_empty")]
+    pub label: String,
 }
 
 /// `KILL`: ends the program, or sends it a signal.

@@ -19,9 +19,6 @@ const NO_TURN: Duration = Duration::from_millis(700);
 const FIRST_PROMPT: Duration = Duration::from_secs(3);
 /// The newest turns that are looked through for the one of a prompt.
 const RECENT: u64 = 4;
-/// How long a client may hold the stick after its prompt, and the time between two attempts.
-const HANDOVER: Duration = Duration::from_millis(500);
-const RETRY: Duration = Duration::from_millis(20);
 /// How long `ANSWER` may take, unless told otherwise.
 const ANSWERED: Duration = Duration::from_secs(10);
 
@@ -116,23 +113,6 @@ pub fn submit(bus: &mut Bus, text: &str, step: Duration) -> Result<Pasted, Clien
     bus.request(&asked, step.saturating_mul(4).saturating_add(ANSWER))
 }
 
-/// Submits a prompt once the client that has just submitted one releases the stick.
-fn submit_in_turn(bus: &mut Bus, text: &str, step: Duration) -> Result<Pasted, ClientError> {
-    let mut refused: Option<Clock> = None;
-    loop {
-        match submit(bus, text, step) {
-            // The refusal of the stick names its holder. Nothing was sent.
-            Err(ClientError::Denied(why)) if why.ends_with(" drives") => {
-                if refused.get_or_insert_with(Clock::start).elapsed() > HANDOVER {
-                    return Err(ClientError::Denied(why));
-                }
-                bus.next(Some(RETRY))?;
-            }
-            submitted => return submitted,
-        }
-    }
-}
-
 /// Submits a prompt and waits until the program has answered it, asks back or has ended. The answer
 /// is that of the turn which this prompt began, whatever other clients submit.
 ///
@@ -152,7 +132,7 @@ pub fn ask(bus: &mut Bus, text: &str, within: Duration) -> Result<Asked, ClientE
             break;
         }
     }
-    let pasted = submit_in_turn(bus, text, within)?;
+    let pasted = submit(bus, text, within)?;
     let (Outcome::Submitted, Some(entered)) = (pasted.outcome, pasted.entered.or(pasted.seq)) else {
         let explained = bus.request(&Explain, ANSWER).ok();
         return Ok(Asked::new(AskOutcome::Undelivered, pasted.evidence, explained));

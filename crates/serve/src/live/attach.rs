@@ -248,6 +248,10 @@ impl LiveSession {
                     client.conn.control(&error(Some(about), why));
                 }
             },
+            Ok(Asked::Mark { label }) => client.conn.control(&match self.mark(client, &label) {
+                Ok(_) => Said::Marked,
+                Err(denied) => error(Some(about), denied.error),
+            }),
             Ok(Asked::Kill) => {
                 if let Err(denied) = self.kill(client, &bus::Kill::default()) {
                     client.conn.control(&error(Some(about), denied.error));

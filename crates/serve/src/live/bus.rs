@@ -149,6 +149,7 @@ impl Hub {
             Request::Resize(asked) => Ok(session.resize(client, asked)?.into()),
             Request::Kill(asked) => Ok(session.kill(client, &asked)?.into()),
             Request::Rec(asked) => Ok(session.rec(client, &asked)?.into()),
+            Request::Mark(asked) => Ok(session.mark(client, &asked.label)?.into()),
             Request::Rename(asked) => Ok(session.rename(client, asked)?.into()),
         }
     }

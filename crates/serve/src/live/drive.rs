@@ -155,6 +155,28 @@ impl LiveSession {
         Ok(Recorded { from })
     }
 
+    /// Marks this moment in the session's recordings.
+    pub(super) fn mark(&mut self, client: &Client, label: &str) -> Result<Nothing, Denied> {
+        if !self.allows(client, Need::Drive) {
+            return Err(Denied::because("an observer cannot add markers"));
+        }
+        if let Some(ended) = self.ended() {
+            return Err(Denied::because(ended));
+        }
+        if label.len() > bus::MAX_LABEL {
+            let why =
+                format!("a label has at most {} bytes, and this one has {}", bus::MAX_LABEL, label.len());
+            return Err(Denied::because(why));
+        }
+        if !self.log.is_recording() {
+            return Err(Denied::because(
+                "the session is not being recorded: tapdeck rec --attach records it",
+            ));
+        }
+        self.access.driver().mark(label, &client.name);
+        Ok(Nothing {})
+    }
+
     /// Answers `BROKER`. The broker gets the session's turns and may type into it from then on.
     pub(super) fn broker(&mut self, client: &Client) -> Result<Brokered, Denied> {
         if !self.allows(client, Need::Administer) {

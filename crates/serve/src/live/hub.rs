@@ -83,7 +83,7 @@ impl Hub {
             has_terminal: session.has_terminal,
             pid: session.pid,
             admin: options.admin,
-            turns: Turns::new(ring, follow, options.on_state, bell.clone()),
+            turns: Turns::new(ring, follow, (options.on_state, options.on_turn), bell.clone()),
             size: session.size,
             holder: None,
             suspended: false,

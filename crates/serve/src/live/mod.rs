@@ -48,7 +48,7 @@ pub(crate) use auth::same;
 use hub::Hub;
 #[cfg(feature = "net")]
 pub(crate) use session::exit_of;
-pub use turns::{Follow, NestedProgram, OnState, TurnOptions};
+pub use turns::{Follow, NestedProgram, OnState, OnTurn, TurnOptions};
 
 /// Why the process that hosts a session did not do what a client asked for. The message goes to the
 /// client.
@@ -95,6 +95,8 @@ pub struct LiveOptions {
     pub turns: Option<TurnOptions>,
     /// Called when the program's state has changed.
     pub on_state: Option<OnState>,
+    /// Called when a turn is over.
+    pub on_turn: Option<OnTurn>,
     /// Late recordings and the session's name, if they can be changed.
     pub admin: Option<Box<dyn Admin>>,
 }
@@ -132,6 +134,13 @@ impl LiveOptions {
     #[must_use]
     pub fn on_state(mut self, on_state: impl Into<Option<OnState>>) -> Self {
         self.on_state = on_state.into();
+        self
+    }
+
+    /// Sets what is called when a turn is over.
+    #[must_use]
+    pub fn on_turn(mut self, on_turn: impl Into<Option<OnTurn>>) -> Self {
+        self.on_turn = on_turn.into();
         self
     }
 

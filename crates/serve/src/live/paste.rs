@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tapdeck_core::turns::{AgentState, Evidence, Field, before_cursor, ending, skeleton, squeezed};
-use tapdeck_core::{Offset, PartyId, Refused, Time, WallTime};
+use tapdeck_core::{Offset, PartyId, Refused, StickError, Time, WallTime};
 use tapdeck_host::Picture;
 use tapdeck_proto::bus::{self, Denied, Outcome, Pasted, Reply};
 use tapdeck_term::keys::{self, Key, KeyPress, Mods};
@@ -40,6 +40,10 @@ const MAX_LIMIT: Duration = Duration::from_secs(3_600);
 const CLEARED: Duration = Duration::from_millis(400);
 const IN_VAIN: u32 = 4;
 const LINES: u32 = 400;
+/// How long a program may take to draw what was typed just before.
+const ECHOED: Duration = Duration::from_millis(700);
+/// How long a client may hold the stick after its own prompt.
+const HANDOVER: Duration = Duration::from_secs(1);
 /// How long a text that has left the input field may take to show up anywhere else.
 const ELSEWHERE: Duration = Duration::from_millis(1500);
 
@@ -72,6 +76,10 @@ pub(crate) struct Paste {
     queue: bool,
     /// Its place in the order of all pastes.
     ticket: u64,
+    /// Whether it has let go of the stick, because another one comes first.
+    yielded: bool,
+    /// Since when another client holds the stick.
+    refused: Option<Time>,
     /// Why it was not taken, once that is known.
     failed: Option<String>,
     step: Step,
@@ -122,6 +130,14 @@ enum Progress {
     Denied(String),
 }
 
+/// Why input was not taken.
+enum Unoffered {
+    /// Another client holds the stick.
+    Held(String),
+    /// For another reason.
+    No(String),
+}
+
 fn over(outcome: Outcome, why: impl Into<String>) -> Progress {
     Progress::Over(outcome, why.into())
 }
@@ -159,7 +175,7 @@ impl LiveSession {
         let party = client.party;
         let reply = match pending.work.ticket == first {
             true => pending.work.advance(self, party, now),
-            false => pending.work.wait_in_line(self, now),
+            false => pending.work.wait_in_line(self, party, now),
         };
         match reply {
             Some(reply) => client.conn.reply(pending.id.as_deref(), &reply),
@@ -188,6 +204,8 @@ impl Paste {
             clear: asked.clear,
             queue: asked.queue,
             ticket,
+            yielded: false,
+            refused: None,
             failed: None,
             step: Step::Ready,
             since: now,
@@ -210,8 +228,17 @@ impl Paste {
         self.ticket
     }
 
-    /// Waits while another paste is delivered.
-    fn wait_in_line(&mut self, session: &mut LiveSession, now: Time) -> Option<Reply> {
+    /// Waits while another paste is delivered, without the stick that this one needs.
+    fn wait_in_line(
+        &mut self,
+        session: &mut LiveSession,
+        party: Option<PartyId>,
+        now: Time,
+    ) -> Option<Reply> {
+        if let Some(party) = party.filter(|_| !std::mem::replace(&mut self.yielded, true)) {
+            // A client that does not hold the stick has nothing to give up.
+            let _ = session.access.driver().release(party);
+        }
         if self.is_late(now) || session.exit.is_some() {
             let why = "another prompt was being delivered all the time, and nothing was sent";
             return Some(pasted(Outcome::Stalled, why.to_owned(), &session.access.look()).into());
@@ -235,14 +262,11 @@ impl Paste {
                     let outcome = if taken { Outcome::Submitted } else { Outcome::Stalled };
                     over(outcome, "the program has ended")
                 }
-                Step::Ready => self.await_prompt(session, late),
+                Step::Ready => self.await_prompt(session, late, now),
                 Step::Cleared { pressed, in_vain } => {
                     self.await_clearing(session, party, (pressed, in_vain), now)
                 }
-                Step::Offering => {
-                    let offered = self.offer(session, party);
-                    self.offered(session, offered)
-                }
+                Step::Offering => self.await_room(session, party, now),
                 Step::Drawn => self.await_drawing(session, party, now),
                 Step::Taken => self.await_taking(&session.access.look(), now),
             };
@@ -314,12 +338,12 @@ impl Paste {
         self.bytes = keys.flat_map(|key| keys::encode(key, &modes)).collect::<Vec<u8>>().into();
         match self.offer(session, party) {
             Ok(_) => Progress::Next(Step::Cleared { pressed: pressed + 1, in_vain }),
-            Err(why) => Progress::Denied(why),
+            Err(Unoffered::Held(why) | Unoffered::No(why)) => Progress::Denied(why),
         }
     }
 
     /// Waits until the program is ready for a prompt.
-    fn await_prompt(&mut self, session: &mut LiveSession, late: bool) -> Progress {
+    fn await_prompt(&mut self, session: &mut LiveSession, late: bool, now: Time) -> Progress {
         let look = session.access.look();
         let detector = look.detector();
         match detector.map_or(AgentState::Unknown, |d| d.judgement().state) {
@@ -335,6 +359,8 @@ impl Paste {
                 let why = "what was submitted before stands in its prompt still, and nothing was sent";
                 return over(Outcome::Stalled, why);
             }
+            // What was typed just before is not drawn yet, and would be submitted along.
+            _ if !late && now < self.since + ECHOED && is_typed_unseen(&look) => return Progress::Wait(""),
             // It is known to ask for brackets, and has not come to that.
             _ if !late && wants_brackets(&look) => return Progress::Wait(""),
             // What is typed before a program reads would be shown by the terminal itself, as if the
@@ -412,23 +438,37 @@ impl Paste {
     }
 
     /// Offers what is left to the gate. `Ok(false)` when the gate has no room for all of it.
-    fn offer(&mut self, session: &mut LiveSession, party: Option<PartyId>) -> Result<bool, String> {
-        let Some(party) = party else { return Err("an observer cannot drive".into()) };
+    fn offer(&mut self, session: &mut LiveSession, party: Option<PartyId>) -> Result<bool, Unoffered> {
+        let Some(party) = party else { return Err(Unoffered::No("an observer cannot drive".into())) };
         while !self.bytes.is_empty() {
             let piece = self.bytes.slice(..self.bytes.len().min(PIECE));
             match session.access.driver().input_or_claim(party, piece.clone()) {
                 Ok(Ok(())) => self.bytes = self.bytes.slice(piece.len()..),
                 Ok(Err(Refused::Full { .. })) => return Ok(false),
-                Ok(Err(e)) => return Err(e.to_string()),
-                Err(e) => return Err(e.to_string()),
+                Ok(Err(e @ Refused::Stick(StickError::Held { .. }))) => {
+                    return Err(Unoffered::Held(e.to_string()));
+                }
+                Ok(Err(e)) => return Err(Unoffered::No(e.to_string())),
+                Err(e) => return Err(Unoffered::No(e.to_string())),
             }
         }
         Ok(true)
     }
 
-    /// Judges what became of the text.
-    fn offered(&self, session: &mut LiveSession, offered: Result<bool, String>) -> Progress {
-        match offered {
+    /// Offers the text. If the client of the prompt before still holds the stick, begins again once
+    /// it has gone: the program may be at work by then.
+    fn await_room(&mut self, session: &mut LiveSession, party: Option<PartyId>, now: Time) -> Progress {
+        let whole = self.bytes.len();
+        match self.offer(session, party) {
+            Err(Unoffered::Held(why)) if self.bytes.len() == whole => {
+                let since = *self.refused.get_or_insert(now);
+                let patience = if self.queue { MAX_LIMIT } else { HANDOVER };
+                if now >= since + patience {
+                    return Progress::Denied(why);
+                }
+                self.step = Step::Ready;
+                Progress::Wait("another client drives")
+            }
             Ok(false) => Progress::Wait("the program takes no input"),
             Ok(true) if self.enter => Progress::Next(Step::Drawn),
             // What the program has not read when the client goes would be dropped.
@@ -436,7 +476,7 @@ impl Paste {
                 Progress::Wait("the program does not read")
             }
             Ok(true) => over(Outcome::Pasted, "nothing more was asked for"),
-            Err(why) => Progress::Denied(why),
+            Err(Unoffered::Held(why) | Unoffered::No(why)) => Progress::Denied(why),
         }
     }
 
@@ -454,7 +494,7 @@ impl Paste {
         match self.offer(session, party) {
             Ok(true) => Progress::Next(Step::Taken),
             Ok(false) => over(Outcome::Stalled, "no room for the Enter key, which was not sent"),
-            Err(why) => Progress::Denied(why),
+            Err(Unoffered::Held(why) | Unoffered::No(why)) => Progress::Denied(why),
         }
     }
 
@@ -508,6 +548,11 @@ fn pasted(outcome: Outcome, evidence: String, look: &Picture) -> Pasted {
     }
 }
 
+/// Whether something was typed that is not in the program's input field yet.
+fn is_typed_unseen(look: &Picture) -> bool {
+    look.detector().is_some_and(|d| d.has_typed() && d.draft(look.term()).is_none())
+}
+
 /// Whether the program will ask for bracketed paste and has not yet.
 fn wants_brackets(look: &Picture) -> bool {
     look.detector().is_some_and(|d| d.rules().brackets()) && !look.term().modes().bracketed_paste()
@@ -520,7 +565,7 @@ fn spell(paste: &mut Paste, look: &Picture) -> Result<(), &'static str> {
         return Err("the program has not asked for bracketed paste, so every line end would submit: \
                     paste one line, or paste it raw");
     }
-    let mut text = std::mem::take(&mut paste.text);
+    let mut text = paste.text.clone();
     // Behind a blank, the program offers no completions for Enter to choose.
     if paste.enter && !paste.raw && look.detector().is_some_and(|d| d.rules().completes(&text)) {
         text.push(' ');

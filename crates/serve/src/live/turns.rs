@@ -84,11 +84,15 @@ impl std::fmt::Debug for TurnOptions {
 /// Called when the state of the session's program has changed.
 pub type OnState = Box<dyn FnMut(&bus::StateChange) + Send>;
 
+/// Called when a turn of the session is over. It must not wait for the session.
+pub type OnTurn = Box<dyn FnMut(&Turn) + Send>;
+
 /// The turns of a session.
 pub(super) struct Turns {
     kept: VecDeque<Arc<Turn>>,
     ring: usize,
     pub(super) on_state: Option<OnState>,
+    on_turn: Option<OnTurn>,
     /// The broker that knows of this session.
     broker: Option<Wrapper>,
     /// When it last looked.
@@ -136,11 +140,17 @@ impl Journals {
 }
 
 impl Turns {
-    pub(super) fn new(ring: usize, follow: Option<Follow>, on_state: Option<OnState>, bell: Bell) -> Self {
+    pub(super) fn new(
+        ring: usize,
+        follow: Option<Follow>,
+        (on_state, on_turn): (Option<OnState>, Option<OnTurn>),
+        bell: Bell,
+    ) -> Self {
         Self {
             kept: VecDeque::new(),
             ring: ring.max(1),
             on_state,
+            on_turn,
             broker: None,
             followed: Time::ZERO,
             follow,
@@ -273,6 +283,9 @@ impl Hub {
 
     fn turn_ended(&mut self, turn: &Arc<Turn>) {
         self.session.turns.keep(turn);
+        if let Some(on_turn) = &mut self.session.turns.on_turn {
+            on_turn(turn);
+        }
         self.announce(bus::Event::Turn(brief(&self.session.about.id, turn)));
         self.answer_captures(turn.start.byte.0, &turn.text, turn.truncated, turn.interrupted);
     }

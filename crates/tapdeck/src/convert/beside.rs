@@ -5,11 +5,11 @@ use std::io::{BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 
 use tapdeck_core::WallTime;
-use tapdeck_host::{ReadSeek, Source, timing_names};
-use tapdeck_tape::ahr::parts::{EVENTS, INSTRUCTIONS};
+use tapdeck_host::{Source, timing_names};
+use tapdeck_tape::ahr::parts::EVENTS;
 use tapdeck_tape::ahr::{AhrWriter, CarriedEvents};
 use tapdeck_tape::event::Count;
-use tapdeck_tape::meta::Meta;
+use tapdeck_tape::meta::{Edit, Meta};
 use tapdeck_tape::{Container, Format, Header, Loss, is_turn};
 
 use super::{Conversion, ConvertError, Main, Seen, To};
@@ -19,16 +19,16 @@ use crate::OutFile;
 #[derive(Default)]
 pub(super) struct Beside {
     pub(super) meta: Option<Meta>,
-    pub(super) events: Option<Box<dyn ReadSeek>>,
-    pub(super) instructions: Option<Box<dyn ReadSeek>>,
+    pub(super) events: Option<Box<dyn Read + Send>>,
+    pub(super) instructions: Option<Box<dyn Read + Send>>,
 }
 
 impl Beside {
     pub(super) fn of(source: &Source) -> Self {
         Self {
             meta: source.meta(),
-            events: source.sidecar(EVENTS),
-            instructions: source.sidecar(INSTRUCTIONS),
+            events: source.sidecar(EVENTS).map(|events| Box::new(events) as _),
+            instructions: source.instruction_lines(),
         }
     }
 
@@ -84,10 +84,29 @@ pub(super) fn new_meta(header: &Header, old: Option<Meta>, seen: &Seen) -> Meta 
     let fresh = AhrWriter::meta(header);
     let mut meta = Meta { sha256: None, digest: None, seal: None, ..old.unwrap_or(fresh) };
     meta.tapdeck = Some(env!("CARGO_PKG_VERSION").into());
+    meta.theme.clone_from(&header.theme);
     meta.exit = seen.ending.map(Into::into).or(meta.exit);
     if meta.started_at > WallTime::ZERO {
         meta.ended_at = Some(meta.started_at + seen.end.since_start());
     }
+    meta
+}
+
+/// The sidecar of an edited recording: what is not the old one's any more comes from the edit.
+pub(super) fn edited_meta(header: &Header, old: Option<Meta>, seen: &Seen, history: Vec<Edit>) -> Meta {
+    let edited = AhrWriter::meta(header);
+    let mut meta = new_meta(header, old.map(|old| Meta { exit: None, ..old }), seen);
+    meta.title = edited.title;
+    meta.started_at = edited.started_at;
+    (meta.cols, meta.rows) = (edited.cols, edited.rows);
+    meta.idle_limit_ms = edited.idle_limit_ms;
+    meta.pipes = edited.pipes;
+    meta.extra.remove("firstByte");
+    if let Some(first) = edited.extra.get("firstByte") {
+        meta.extra.insert("firstByte", first);
+    }
+    meta.ended_at = (meta.started_at > WallTime::ZERO).then(|| meta.started_at + seen.end.since_start());
+    meta.history = history;
     meta
 }
 

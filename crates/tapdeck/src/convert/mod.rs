@@ -31,25 +31,31 @@ use tapdeck_tape::ahr::{AhrWriter, Quality, part_blocks};
 use tapdeck_tape::cassette::{Refusal, header_losses};
 use tapdeck_tape::cast::{theme_of, theme_value};
 use tapdeck_tape::event::Count;
-use tapdeck_tape::export::{self, HtmlOptions, LinesAs, SvgOptions};
+use tapdeck_tape::export::{self, Annotations, HtmlOptions, LinesAs, SvgOptions};
 use tapdeck_tape::zst::ZstWriter;
 use tapdeck_tape::{
-    Container, EventReader, EventWriter, Format, Header, Item, Kind, Loss, Parts, RecordedTurn, Replay,
-    convert as copy, writer,
+    Container, EventReader, EventWriter, Format, Header, Item, Kind, Loss, Parts, Replay, convert as copy,
+    writer,
 };
 use tapdeck_term::Theme;
 
 use crate::OutFile;
+use crate::scrub::{ScrubError, Selection};
 
 mod beside;
 mod cassette;
+mod conversation;
+mod edit;
 mod repair;
 mod to;
 
-use beside::{Beside, Side, new_meta};
+use beside::{Beside, Side, edited_meta, new_meta};
 pub use cassette::begin_manifest;
+pub use conversation::ConversationReport;
+use edit::Edited;
 pub(crate) use repair::check;
 pub use repair::{Digest, Health, Repaired, repair, summarise};
+pub use tapdeck_tape::edit::{EditError, Edits, Position, Removed};
 pub use to::To;
 
 /// Rows of scrollback that an export keeps until they are certain.
@@ -130,12 +136,27 @@ pub enum ConvertError {
         /// Why.
         why: Refusal,
     },
+    /// The recording has no turns.
+    #[error("{} has no turns, so there is no conversation in it", .0.display())]
+    NoTurns(PathBuf),
+    /// A conversation is written of a whole recording.
+    #[error("the conversation of an edited recording cannot be written; edit to an .ahr first")]
+    EditedConversation,
+    /// A conversation is not written in this format.
+    #[error("a conversation cannot be written as {0}; use md, html or json")]
+    NoConversationAs(To),
+    /// The rules for what is to be masked could not be loaded.
+    #[error(transparent)]
+    Scrub(#[from] ScrubError),
     /// A cassette could not be written.
     #[error(transparent)]
     Commit(#[from] CommitError),
     /// Nothing could be compressed.
     #[error("{0}")]
     Compress(tapdeck_tape::Error),
+    /// The edits make no sense for this recording.
+    #[error(transparent)]
+    Edit(#[from] EditError),
 }
 
 const TO: &str = "ahr, cast, cast-v2, cast-v3, ttyrec, typescript, ans, 3a, raw or cassette, and .zst behind any of them; \
@@ -163,6 +184,12 @@ pub struct Conversion {
     sidecars: bool,
     quality: u8,
     theme: Option<Theme>,
+    conversation: bool,
+    redact: Option<Selection>,
+    theme_name: Option<String>,
+    edits: Edits,
+    /// Recordings that are joined to the first.
+    more: Vec<PathBuf>,
     progress: Option<Box<dyn FnMut(u64, u64)>>,
 }
 
@@ -196,6 +223,10 @@ pub struct Converted {
     pub more_notes: u64,
     /// Why the recording breaks off, where it does.
     pub broke_off: Option<String>,
+    /// What became of the conversation, if only that was to be written.
+    pub conversation: Option<ConversationReport>,
+    /// What an edit removed.
+    pub removed: Removed,
 }
 
 impl Conversion {
@@ -212,6 +243,11 @@ impl Conversion {
             sidecars: false,
             quality: 4,
             theme: None,
+            conversation: false,
+            redact: None,
+            theme_name: None,
+            edits: Edits::default(),
+            more: Vec::new(),
             progress: None,
         }
     }
@@ -266,11 +302,47 @@ impl Conversion {
         self
     }
 
-    /// Sets the colours of a page or a picture; an asciicast carries them for its player. Left out,
-    /// they are those that the recording carries, or those of [`Theme::default`].
+    /// Sets the colours of a page or a picture; an asciicast and an `.ahr` carry them for a player.
+    /// Left out, they are those that the recording carries, or those of [`Theme::default`].
     #[must_use]
     pub fn theme(mut self, theme: Theme) -> Self {
         self.theme = Some(theme);
+        self
+    }
+
+    /// Writes only the conversation, as Markdown, HTML or JSON: prompts, answers, the tools that
+    /// ran, and the questions that were asked back.
+    #[must_use]
+    pub fn as_conversation(mut self) -> Self {
+        self.conversation = true;
+        self
+    }
+
+    /// Masks secrets, names and identifiers in the conversation by these rules.
+    #[must_use]
+    pub fn redact(mut self, rules: Selection) -> Self {
+        self.redact = Some(rules);
+        self
+    }
+
+    /// Edits the recording on the way. It is then read twice before it is written.
+    #[must_use]
+    pub fn edit(mut self, edits: Edits) -> Self {
+        self.edits = edits;
+        self
+    }
+
+    /// Joins another recording to the end, of any format.
+    #[must_use]
+    pub fn join(mut self, other: impl Into<PathBuf>) -> Self {
+        self.more.push(other.into());
+        self
+    }
+
+    /// Names the theme in the history of an edited recording.
+    #[must_use]
+    pub fn theme_name(mut self, name: impl Into<String>) -> Self {
+        self.theme_name = Some(name.into());
         self
     }
 
@@ -299,6 +371,12 @@ impl Conversion {
     }
 
     fn run(mut self, output: &mut Target<'_>) -> Result<Converted, ConvertError> {
+        if self.conversation && self.is_edit() {
+            return Err(ConvertError::EditedConversation);
+        }
+        if self.conversation {
+            return self.write_conversation(output);
+        }
         let container = self.to.container();
         if let Some(c) = container
             && c.format != Format::Cassette
@@ -308,24 +386,35 @@ impl Conversion {
         }
         let count = Arc::<AtomicU64>::default();
         let mut beside = Beside::default();
-        let mut turns = Vec::new();
-        let (from, reader, total) = if is_stream(&self.input) {
+        let mut annotations = Annotations::default();
+        let mut edited = None;
+        if let Target::File(path) = output {
+            for input in [&self.input].into_iter().chain(&self.more) {
+                // Not even when asked: the sidecars of the one would be replaced before the other
+                // is safe.
+                if is_existing_same(path, input) {
+                    return Err(ConvertError::SameFile(path.clone()));
+                }
+            }
+        }
+        let (from, reader, total) = if self.is_edit() {
+            let source = Source::find(&self.input, self.from, self.timing.as_deref())?;
+            let from = source.container();
+            let opened = self.open_edited(source, &count)?;
+            (beside, annotations.turns) = (opened.beside, opened.turns);
+            edited = Some(opened.edited);
+            (from, opened.reader, opened.total)
+        } else if is_stream(&self.input) {
             let (from, reader) = open_stream(&self.input, self.from, self.timing.as_deref(), &count)?;
             (from, reader, 0)
         } else {
             let source = Source::find(&self.input, self.from, self.timing.as_deref())?;
-            // Not even when asked: the sidecars of the one would be replaced before the other is
-            // safe.
-            if let Target::File(path) = output
-                && is_existing_same(path, &self.input)
-            {
-                return Err(ConvertError::SameFile(path.clone()));
-            }
             if source.container().format == Format::Ahr {
                 beside = Beside::of(&source);
             }
             if self.to.has_turns() {
-                turns = source.turns()?;
+                annotations.turns = source.turns()?;
+                annotations.instructions = source.instructions()?;
             }
             (source.container(), source.open_counted(&count)?, source.len())
         };
@@ -346,11 +435,12 @@ impl Conversion {
             }
             Some(to) => {
                 let mut main = Main::create(output, self.overwrite, OutFile::create)?;
-                (self.to_tape(from, to, &mut reader, &mut main, beside)?, main.written)
+                let losses = self.to_tape(from, to, &mut reader, &mut main, beside, edited.as_ref())?;
+                (losses, main.written)
             }
             None => {
                 let mut main = Main::create(output, self.overwrite, OutFile::create_shared)?;
-                let cut = self.to_export(&mut reader, turns, &mut main)?;
+                let cut = self.to_export(&mut reader, annotations, &mut main)?;
                 main.commit()?;
                 let mut losses = export_losses(self.to, &reader.seen);
                 losses.extend(cut);
@@ -370,6 +460,8 @@ impl Conversion {
             notes: seen.notes,
             more_notes: seen.more_notes,
             broke_off: seen.broke_off,
+            conversation: None,
+            removed: edited.map(|edited| edited.removed()).unwrap_or_default(),
         })
     }
 
@@ -381,7 +473,7 @@ impl Conversion {
         reader: &mut Watched,
     ) -> Result<u64, ConvertError> {
         let Target::File(path) = output else { return Err(ConvertError::CassetteToWriter) };
-        if from.format == Format::Cassette && !is_stream(&self.input) {
+        if from.format == Format::Cassette && !is_stream(&self.input) && !self.is_edit() {
             // Its evidence stays the same in either form, and so do its id and digests.
             while reader.next_item().map_err(|e| self.reading_failed(e))?.is_some() {}
             return cassette::repack(&self.input, path, self.overwrite);
@@ -399,6 +491,7 @@ impl Conversion {
         reader: &mut Watched,
         main: &mut Main<'_>,
         mut beside: Beside,
+        edited: Option<&Edited>,
     ) -> Result<Vec<(Loss, Count)>, ConvertError> {
         let native = to.format == Format::Ahr;
         let quality = Quality::Brotli(self.quality);
@@ -451,7 +544,11 @@ impl Conversion {
                     add(main, INSTRUCTIONS, &piece[..n], &mut digest)?;
                 }
             }
-            let mut meta = new_meta(&header, beside.meta.take(), &reader.seen);
+            let old = beside.meta.take();
+            let mut meta = match edited {
+                Some(edited) => edited_meta(&header, old, &reader.seen, edited.history.clone()),
+                None => new_meta(&header, old, &reader.seen),
+            };
             meta.brotli_q = Some(self.quality);
             meta.digest = Some(digest.digest());
             let line = meta.to_line().map_err(|e| self.reading_failed(e))?;
@@ -482,11 +579,11 @@ impl Conversion {
     fn to_export(
         &self,
         reader: &mut Watched,
-        turns: Vec<RecordedTurn>,
+        annotations: Annotations,
         main: &mut Main<'_>,
     ) -> Result<Option<(Loss, Count)>, ConvertError> {
-        let lines = |form, reader: &mut Watched, turns, main: &mut Main<'_>| {
-            export::lines(form, reader, turns, ALL_ROWS, BufWriter::with_capacity(1 << 16, main))
+        let lines = |form, reader: &mut Watched, annotations: Annotations, main: &mut Main<'_>| {
+            export::lines(form, reader, annotations, ALL_ROWS, BufWriter::with_capacity(1 << 16, main))
         };
         let mut cut = None;
         let mut svg = SvgOptions::default();
@@ -495,7 +592,7 @@ impl Conversion {
             To::Html => {
                 let mut html = HtmlOptions::default();
                 html.theme = svg.theme;
-                export::html(reader, turns, html, BufWriter::new(&mut *main))
+                export::html(reader, annotations.turns, html, BufWriter::new(&mut *main))
             }
             To::Svg => {
                 let film = export::svg_animated(reader, svg, BufWriter::new(&mut *main));
@@ -505,11 +602,11 @@ impl Conversion {
             }
             To::SvgStill => Replay::to_end(reader, 0)
                 .and_then(|replay| export::svg_still(replay.term(), svg, BufWriter::new(&mut *main))),
-            To::Ansi => lines(LinesAs::Ansi, reader, turns, main),
-            To::Md => lines(LinesAs::Md, reader, turns, main),
-            To::Json => lines(LinesAs::Json, reader, turns, main),
-            To::Csv => lines(LinesAs::Csv, reader, turns, main),
-            _ => lines(LinesAs::Txt, reader, turns, main),
+            To::Ansi => lines(LinesAs::Ansi, reader, annotations, main),
+            To::Md => lines(LinesAs::Md, reader, annotations, main),
+            To::Json => lines(LinesAs::Json, reader, annotations, main),
+            To::Csv => lines(LinesAs::Csv, reader, annotations, main),
+            _ => lines(LinesAs::Txt, reader, annotations, main),
         };
         match result {
             Ok(()) => self.stop_if_broken(reader).map(|()| cut),

@@ -67,9 +67,10 @@ const EXPORTS: [(&str, To); 11] = [
 ];
 
 impl To {
-    /// Whether an asciicast is written, which carries a theme for its player.
+    /// Whether a recording is written that carries a theme for its player.
     pub(super) fn carries_theme(self) -> bool {
-        self.container().is_some_and(|c| matches!(c.format, Format::CastV2 | Format::CastV3))
+        self.container()
+            .is_some_and(|c| matches!(c.format, Format::CastV2 | Format::CastV3) || self == Self::Ahr)
     }
 
     /// Whether a theme makes a difference to what is written.

@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use toml::Spanned;
 
+use crate::turns::{RuleBook, RuleBookError};
+
 /// The longest file, in bytes.
 const MAX: u64 = 1 << 20;
 /// The most agents of a squad: each is a program with a terminal of its own.
@@ -88,9 +90,9 @@ pub struct Agent {
     #[serde(default)]
     pub worktree: WorktreeOf,
     /// The rules for its turns and states; without them, those for the command.
-    pub rules: Option<String>,
+    pub rules: Option<Spanned<String>>,
     /// A pattern for its prompt.
-    pub prompt_pattern: Option<String>,
+    pub prompt_pattern: Option<Spanned<String>>,
     /// Environment variables.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
@@ -208,6 +210,25 @@ pub struct Vote {
 }
 
 impl Agent {
+    /// Whether there are such rules, and the pattern for the prompt makes sense.
+    fn check_rules(&self) -> Result<(), Wrong> {
+        let Some(span) = self.rules.iter().chain(&self.prompt_pattern).map(Spanned::span).next() else {
+            return Ok(());
+        };
+        let text = |spanned: &Option<Spanned<String>>| spanned.as_ref().map(|s| s.get_ref().clone());
+        let (rules, prompt) = (text(&self.rules), text(&self.prompt_pattern));
+        let chosen = RuleBook::load().and_then(|book| {
+            book.choose_as(self.command.get_ref(), rules.as_deref(), prompt.as_deref()).map(drop)
+        });
+        chosen.map_err(|e| {
+            let unknown = match &e {
+                RuleBookError::Unknown { name, known } => Some((name.clone(), known.clone())),
+                _ => None,
+            };
+            (Some(span), e.to_string(), unknown)
+        })
+    }
+
     /// The agents that come first, each with the condition that it must meet.
     pub fn waits_for(&self) -> impl Iterator<Item = (&str, Condition)> {
         self.after.iter().filter_map(|after| split_condition(after.get_ref()).ok())
@@ -285,6 +306,7 @@ impl Squad {
             if agent.command.get_ref().first().is_none_or(String::is_empty) {
                 return Err((span(), format!("command of {name} is empty"), None));
             }
+            agent.check_rules()?;
             for after in &agent.after {
                 let (first, _) = split_condition(after.get_ref()).map_err(|condition| {
                     let known = Condition::NAMES.map(|(name, _)| name.to_owned()).to_vec();

@@ -110,7 +110,7 @@ impl Live {
     }
 
     fn snapshot(&self, id: u64) {
-        self.log.append(Event::Snapshot { id, label: "label".into() }, self.past());
+        self.log.append(Event::Snapshot { id, label: "label".into(), tree: None }, self.past());
         // The recorder answers the caller before it comes to this.
         self.flush();
     }

@@ -149,6 +149,7 @@ impl<R: Read> AhrEvents<R> {
         header.term.clone_from(&meta.term);
         header.pipes = meta.pipes;
         header.idle_limit = meta.idle_limit();
+        header.theme.clone_from(&meta.theme);
         if meta.cols > 0 && meta.rows > 0 && header.size.is_none() {
             header.size = Some(clamp_size(meta.cols.into(), meta.rows.into()));
         }
@@ -325,6 +326,7 @@ impl AhrWriter {
         meta.term.clone_from(&header.term);
         meta.pipes = header.pipes;
         meta.set_idle_limit(header.idle_limit);
+        meta.theme.clone_from(&header.theme);
         if header.first_byte > 0 {
             meta.extra.insert("firstByte", header.first_byte);
         }
@@ -384,7 +386,15 @@ impl EventWriter for AhrWriter {
         for block in part_blocks(&[(META, &line)], self.place, self.quality, false) {
             out.main.extend_from_slice(&block);
         }
-        let told = [Field::Command, Field::Folder, Field::Title, Field::Term, Field::Pipes, Field::IdleLimit];
+        let told = [
+            Field::Command,
+            Field::Folder,
+            Field::Title,
+            Field::Term,
+            Field::Pipes,
+            Field::IdleLimit,
+            Field::Theme,
+        ];
         self.losses.drop_fields(header, &told);
     }
 

@@ -1,10 +1,12 @@
 //! The final lines of a session, and the points from which it could be branched: each line of
-//! scrollback and screen with the last byte that wrote to it, and each snapshot behind the last
-//! line that was complete when it was taken.
+//! scrollback and screen with the last byte that wrote to it, each snapshot behind the last line
+//! that was complete when it was taken, and each instruction behind its line.
 //!
 //! A snapshot with anchor A was taken when A bytes had been written. It belongs behind the line
 //! with the latest last write before A: in output that only scrolls that is plain order by
 //! position, and where a program moved the cursor about it is still the line that was in work.
+//! Lines keep their order, and snapshots and instructions that of time: a list merges the two. So
+//! what belongs behind a line that was rewritten later stands no higher than what came before it.
 //!
 //! Turns of the alternate screen, which has no lines in the end, stand where their answer began.
 
@@ -16,6 +18,7 @@ use tapdeck_term::{Term, printable, printable_lines};
 
 use super::Out;
 use crate::Result;
+use crate::instruction::{Branch, Instruction};
 use crate::replay::{Moment, MomentKind};
 use crate::turns::RecordedTurn;
 
@@ -37,8 +40,42 @@ pub(crate) enum BranchRow<'a> {
     Line(FinalLine),
     /// A snapshot, or a marker.
     Moment(&'a Moment),
+    /// An instruction.
+    Instruction(&'a Instruction),
     /// A turn that no line shows.
     Turn(&'a RecordedTurn),
+}
+
+/// What a list of branch points is made of.
+#[derive(Debug, Clone)]
+pub struct BranchPoints<'a> {
+    /// The terminal at the end of the recording.
+    pub term: &'a Term,
+    /// Snapshots and markers, in order.
+    pub moments: &'a [Moment],
+    /// Instructions, in any order.
+    pub instructions: &'a [Instruction],
+    /// Turns that no line shows.
+    pub turns: Vec<&'a RecordedTurn>,
+    /// Snapshots, markers and instructions that are not kept.
+    pub left_out: u64,
+}
+
+impl<'a> BranchPoints<'a> {
+    /// The points of a terminal with these moments, and nothing else.
+    pub fn new(term: &'a Term, moments: &'a [Moment]) -> Self {
+        Self { term, moments, instructions: &[], turns: Vec::new(), left_out: 0 }
+    }
+
+    /// What the list lacks, in words; `None` when it has everything.
+    fn cut(&self) -> Option<String> {
+        let lines = self.term.evicted();
+        let lines = (lines > 0).then(|| format!("the first {lines} lines"));
+        let marks =
+            (self.left_out > 0).then(|| format!("{} snapshots, markers or instructions", self.left_out));
+        let parts: Vec<String> = lines.into_iter().chain(marks).collect();
+        (!parts.is_empty()).then(|| format!("the list is cut: it lacks {}", parts.join(" and ")))
+    }
 }
 
 /// All lines of scrollback and screen, without the blank ones at the end.
@@ -62,15 +99,14 @@ pub(crate) fn shown_rows(term: &Term) -> usize {
     rows - term.scrollback().rev().take_while(|line| line.text().is_empty()).count()
 }
 
-/// The final lines with the moments and turns between them. Those at one place keep their order.
-pub(crate) fn branch_points<'a>(
-    term: &'a Term,
-    moments: &'a [Moment],
-    turns: &[&'a RecordedTurn],
-) -> impl Iterator<Item = BranchRow<'a>> {
-    let moments = moments.iter().map(|m| (BranchRow::Moment(m), m.anchor)).collect();
-    let turns = turns.iter().map(|t| (BranchRow::Turn(t), t.start_byte)).collect();
-    let mut placed = place_between(term, moments, turns).into_iter().peekable();
+/// The final lines with what belongs between them.
+pub(crate) fn branch_points<'a>(points: &BranchPoints<'a>) -> impl Iterator<Item = BranchRow<'a>> {
+    let term = points.term;
+    let moments = points.moments.iter().map(|m| (BranchRow::Moment(m), m.anchor));
+    let instructions = points.instructions.iter().map(|i| (BranchRow::Instruction(i), behind(i)));
+    let turns = points.turns.iter().map(|t| (BranchRow::Turn(t), t.start_byte)).collect();
+    let placed = place_in_time(term, moments.chain(instructions).collect(), turns);
+    let mut placed = placed.into_iter().peekable();
     let mut lines = final_lines(term).enumerate().peekable();
     let mut row = 0;
     std::iter::from_fn(move || {
@@ -83,6 +119,11 @@ pub(crate) fn branch_points<'a>(
         row = i + 1;
         Some(BranchRow::Line(line))
     })
+}
+
+/// The anchor of an instruction as that of a moment: right behind the last write of its line.
+pub(super) fn behind(instruction: &Instruction) -> u64 {
+    instruction.anchor_byte.saturating_add(1)
 }
 
 /// For each moment, by whatever names it, the number of lines before it, sorted by that; equal ones
@@ -99,8 +140,34 @@ pub fn place_turns<'a>(term: &Term, turns: &[&'a RecordedTurn]) -> Vec<(usize, &
 }
 
 /// Places moments and turns, each with its anchor, by the number of lines before them.
-pub(super) fn place_between<T>(term: &Term, moments: Vec<(T, u64)>, turns: Vec<(T, u64)>) -> Vec<(usize, T)> {
-    if moments.is_empty() && turns.is_empty() {
+fn place_between<T>(term: &Term, moments: Vec<(T, u64)>, turns: Vec<(T, u64)>) -> Vec<(usize, T)> {
+    let mut placed = place(term, moments, false);
+    placed.extend(place(term, turns, true));
+    placed.sort_by_key(|(place, _)| *place);
+    placed.into_iter().map(|((row, _), name)| (row, name)).collect()
+}
+
+/// Places moments and turns as [`place_between`] does, but the moments in order of time.
+pub(super) fn place_in_time<T>(
+    term: &Term,
+    mut moments: Vec<(T, u64)>,
+    turns: Vec<(T, u64)>,
+) -> Vec<(usize, T)> {
+    moments.sort_by_key(|(_, anchor)| *anchor);
+    let mut placed = place(term, moments, false);
+    let mut lowest = 0;
+    for ((row, _), _) in &mut placed {
+        lowest = lowest.max(*row);
+        *row = lowest;
+    }
+    placed.extend(place(term, turns, true));
+    placed.sort_by_key(|(place, _)| *place);
+    placed.into_iter().map(|((row, _), name)| (row, name)).collect()
+}
+
+/// The number of lines before each name, with its anchor.
+fn place<T>(term: &Term, names: Vec<(T, u64)>, are_turns: bool) -> Vec<((usize, u64), T)> {
+    if names.is_empty() {
         return Vec::new();
     }
     let mut writes: Vec<(u64, usize)> = term
@@ -111,19 +178,12 @@ pub(super) fn place_between<T>(term: &Term, moments: Vec<(T, u64)>, turns: Vec<(
         .collect();
     writes.sort_unstable();
     // What the alternate screen shows at the end comes after the turns that were on it before.
-    let last = if term.modes().alternate() { term.scrollback_len() } else { usize::MAX };
-    let moments = moments.into_iter().map(|(name, anchor)| (name, anchor, usize::MAX));
-    let turns = turns.into_iter().map(|(name, anchor)| (name, anchor, last));
-    let mut placed: Vec<((usize, u64), T)> = moments
-        .chain(turns)
-        .map(|(name, anchor, last)| {
-            let before = writes.partition_point(|(byte, _)| *byte < anchor);
-            let row = before.checked_sub(1).map_or(0, |i| writes[i].1 + 1);
-            ((row.min(last), anchor), name)
-        })
-        .collect();
-    placed.sort_by_key(|(place, _)| *place);
-    placed.into_iter().map(|((row, _), name)| (row, name)).collect()
+    let last = if are_turns && term.modes().alternate() { term.scrollback_len() } else { usize::MAX };
+    let row = |anchor: u64| {
+        let before = writes.partition_point(|(byte, _)| *byte < anchor);
+        before.checked_sub(1).map_or(0, |i| writes[i].1 + 1).min(last)
+    };
+    names.into_iter().map(|(name, anchor)| ((row(anchor), anchor), name)).collect()
 }
 
 /// A moment in the words of the exports.
@@ -150,6 +210,38 @@ struct JsonMoment<'a> {
     anchor_byte: u64,
     ts_ns: Option<u64>,
     label: &'a str,
+}
+
+#[derive(Serialize)]
+pub(super) struct JsonInstruction<'a> {
+    kind: &'static str,
+    line: u64,
+    anchor_byte: u64,
+    ts_ns: u64,
+    text: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    snapshot: Option<&'a Branch>,
+}
+
+impl<'a> JsonInstruction<'a> {
+    pub(super) fn of(instruction: &'a Instruction) -> Self {
+        Self {
+            kind: "instruction",
+            line: instruction.line,
+            anchor_byte: instruction.anchor_byte,
+            ts_ns: instruction.written.as_nanos(),
+            text: &instruction.text,
+            snapshot: instruction.snapshot.as_ref(),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct JsonCut<'a> {
+    kind: &'static str,
+    lines: u64,
+    moments: u64,
+    text: &'a str,
 }
 
 #[derive(Serialize)]
@@ -187,10 +279,15 @@ impl<'a> JsonTurn<'a> {
 ///
 /// # Errors
 /// When the writer fails.
-pub fn branch_json(term: &Term, moments: &[Moment], turns: &[&RecordedTurn], out: impl Write) -> Result<()> {
+pub fn branch_json(points: &BranchPoints<'_>, out: impl Write) -> Result<()> {
     let mut out = Out::new(out);
     let mut open = "[\n";
-    for row in branch_points(term, moments, turns) {
+    if let Some(text) = points.cut() {
+        out.put(std::mem::replace(&mut open, ",\n"))?;
+        let (lines, moments) = (points.term.evicted(), points.left_out);
+        out.json(&JsonCut { kind: "cut", lines, moments, text: &text })?;
+    }
+    for row in branch_points(points) {
         out.put(open)?;
         open = ",\n";
         match row {
@@ -203,6 +300,7 @@ pub fn branch_json(term: &Term, moments: &[Moment], turns: &[&RecordedTurn], out
                     (m.anchor, m.wall.map(WallTime::as_nanos), m.label.as_str());
                 out.json(&JsonMoment { kind, id, anchor_byte, ts_ns, label })?;
             }
+            BranchRow::Instruction(instruction) => out.json(&JsonInstruction::of(instruction))?,
             BranchRow::Turn(turn) => out.json(&JsonTurn::of(turn))?,
         }
     }
@@ -217,13 +315,21 @@ pub(super) const CSV_HEAD: &str = "kind,index,position,ts_ns,text\r\n";
 ///
 /// # Errors
 /// When the writer fails.
-pub fn branch_csv(term: &Term, moments: &[Moment], turns: &[&RecordedTurn], out: impl Write) -> Result<()> {
+pub fn branch_csv(points: &BranchPoints<'_>, out: impl Write) -> Result<()> {
     let mut out = Out::new(out);
     out.put(CSV_HEAD)?;
-    for row in branch_points(term, moments, turns) {
+    if let Some(text) = points.cut() {
+        out.put(csv_cut(&text))?;
+    }
+    for row in branch_points(points) {
         out.put(csv_row(&row))?;
     }
     out.flush()
+}
+
+/// The row that says what a list lacks.
+pub(super) fn csv_cut(text: &str) -> String {
+    format!("cut,,,,{}\r\n", cell(text))
 }
 
 /// One row of it.
@@ -242,6 +348,10 @@ pub(super) fn csv_row(row: &BranchRow<'_>) -> String {
                 number(m.wall.map(WallTime::as_nanos)),
                 cell(&m.label)
             )
+        }
+        BranchRow::Instruction(i) => {
+            let (line, byte, ts) = (i.line, i.anchor_byte, i.written.as_nanos());
+            format!("instruction,{line},{byte},{ts},{}\r\n", cell(i.text.trim_end()))
         }
         BranchRow::Turn(turn) => {
             let row = |kind: &str, byte: u64, at: WallTime, text: &str| {
@@ -263,10 +373,13 @@ fn cell(text: &str) -> String {
 ///
 /// # Errors
 /// When the writer fails.
-pub fn branch_md(term: &Term, moments: &[Moment], turns: &[&RecordedTurn], out: impl Write) -> Result<()> {
+pub fn branch_md(points: &BranchPoints<'_>, out: impl Write) -> Result<()> {
     let mut out = Out::new(out);
     out.put("| line | byte | text |\n| ---: | ---: | --- |\n")?;
-    for row in branch_points(term, moments, turns) {
+    if let Some(text) = points.cut() {
+        out.put(format!("| **✂ cut** | | {} |\n", plain_md(&text)))?;
+    }
+    for row in branch_points(points) {
         let line = match row {
             BranchRow::Line(line) => {
                 let byte = line.last_write_byte.map(|b| b.to_string()).unwrap_or_default();
@@ -279,10 +392,12 @@ pub fn branch_md(term: &Term, moments: &[Moment], turns: &[&RecordedTurn], out: 
                 };
                 format!("| **{badge}** | **{}** | **{}** |\n", m.anchor, plain_md(&m.label))
             }
+            BranchRow::Instruction(i) => {
+                format!("| **✏️ line {}** | **{}** | **{}** |\n", i.line, i.anchor_byte, lines_md(&i.text))
+            }
             BranchRow::Turn(turn) => {
                 let row = |part: &str, byte: u64, text: &str| {
-                    let text: Vec<String> = text.trim_end().lines().map(plain_md).collect();
-                    format!("| **💬 turn {}: {part}** | {byte} | {} |\n", turn.number, text.join("<br>"))
+                    format!("| **💬 turn {}: {part}** | {byte} | {} |\n", turn.number, lines_md(text))
                 };
                 let answer = format!("answer{}", turn.remarks());
                 row("question", turn.start_byte, &turn.input) + &row(&answer, turn.end_byte, &turn.text)
@@ -291,6 +406,11 @@ pub fn branch_md(term: &Term, moments: &[Moment], turns: &[&RecordedTurn], out: 
         out.put(line)?;
     }
     out.flush()
+}
+
+/// Lines of text in a cell of a table.
+fn lines_md(text: &str) -> String {
+    text.trim_end().lines().map(plain_md).collect::<Vec<_>>().join("<br>")
 }
 
 /// Text that Markdown shows as it is.

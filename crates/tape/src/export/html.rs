@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 use tapdeck_core::Time;
 use tapdeck_term::{Attrs, Colour, Generation, Line, LineSize, Palette, Size, Style, Term, Theme, Underline};
 
-use super::branch::{BranchRow, branch_points};
+use super::branch::{BranchPoints, BranchRow, branch_points};
 use super::pieces::pieces;
 use super::theme_css::theme_css;
 use super::{Out, markup, script_json};
@@ -125,7 +125,8 @@ fn transcript<W: Write>(replay: &Replay, out: &mut Out<W>) -> Result<()> {
         n => format!(" (without the first {n} lines)"),
     };
     out.put(format!("<details><summary>Transcript{left_out}</summary>\n<pre id=\"transcript\">"))?;
-    for row in branch_points(replay.term(), &[], &replay.hidden_turns()) {
+    let points = BranchPoints { turns: replay.hidden_turns(), ..BranchPoints::new(replay.term(), &[]) };
+    for row in branch_points(&points) {
         let mut text = String::new();
         match row {
             BranchRow::Line(line) => markup(&line.text, &mut text),
@@ -135,7 +136,7 @@ fn transcript<W: Write>(replay: &Replay, out: &mut Out<W>) -> Result<()> {
                     markup(line, &mut text);
                 }
             }
-            BranchRow::Moment(_) => continue,
+            BranchRow::Moment(_) | BranchRow::Instruction(_) => continue,
         }
         text.push('\n');
         out.put(text)?;
@@ -144,7 +145,7 @@ fn transcript<W: Write>(replay: &Replay, out: &mut Out<W>) -> Result<()> {
 }
 
 /// For the content policy.
-fn digest(text: &str) -> String {
+pub(super) fn digest(text: &str) -> String {
     base64::encode(&Sha256::digest(text.as_bytes()))
 }
 

@@ -3,6 +3,7 @@
 //! characters are replaced, markup is escaped, and cells of a table cannot become formulas.
 
 mod branch;
+mod conversation;
 mod html;
 mod html_still;
 mod pieces;
@@ -16,14 +17,15 @@ use tapdeck_term::{is_unsafe, printable_json};
 
 use crate::{Error, FilePosition, Result};
 
-pub(crate) use branch::FinalLine;
-pub use branch::{branch_csv, branch_json, branch_md, place_moments, place_turns};
+pub use branch::{BranchPoints, branch_csv, branch_json, branch_md, place_moments, place_turns};
+pub(crate) use branch::{FinalLine, shown_rows};
 
+pub use conversation::{ConversationAs, conversation};
 pub use html::{HtmlOptions, html, row_flags};
 pub use html_still::html_still;
 pub use pieces::{Piece, pieces};
 pub use svg::{SvgOptions, svg_animated, svg_still};
-pub use text::{LinesAs, lines};
+pub use text::{Annotations, LinesAs, lines};
 pub use theme_css::theme_css;
 
 /// What is written at a time: lines are short, and calls are not free.

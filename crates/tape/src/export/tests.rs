@@ -3,10 +3,11 @@ use bytes::Bytes;
 use tapdeck_core::{Exit, Time, WallTime};
 use tapdeck_term::{Size, Theme};
 
-use super::branch::{BranchRow, branch_points, final_lines};
+use super::branch::{BranchPoints, BranchRow, branch_points, final_lines};
 use super::text::txt;
 use super::*;
 use crate::event::{Event, EventReader, Header, Item, Kind};
+use crate::instruction::Instruction;
 use crate::replay::Replay;
 use crate::turns::{RecordedTurn, turns_of};
 
@@ -51,10 +52,17 @@ fn snapshot(id: u64, anchor: u64) -> Kind {
 }
 
 fn rows_of(replay: &Replay) -> Vec<String> {
-    branch_points(replay.term(), replay.moments(), &replay.hidden_turns())
+    rows_with(replay, &[])
+}
+
+fn rows_with(replay: &Replay, instructions: &[Instruction]) -> Vec<String> {
+    let (turns, moments) = (replay.hidden_turns(), replay.moments());
+    let points = BranchPoints { turns, instructions, ..BranchPoints::new(replay.term(), moments) };
+    branch_points(&points)
         .map(|row| match row {
             BranchRow::Line(line) => line.text,
             BranchRow::Moment(m) => format!("<{}>", m.label),
+            BranchRow::Instruction(i) => format!("<i{}: {}>", i.line, i.text),
             BranchRow::Turn(turn) => format!("<turn {}: {} {}>", turn.number, turn.input, turn.text.trim()),
         })
         .collect()
@@ -95,7 +103,7 @@ fn snapshots_stand_beside_the_line_in_work() {
 #[test]
 fn cursor_addressing_does_not_move_snapshots_away() {
     // The status line at the top is written last: a plain merge by position would put everything
-    // before it.
+    // before it, and the third snapshot would stand before the first.
     let text = "\x1b[2J\x1b[3;1Hbody one";
     let more = "\x1b[4;1Hbody two";
     let status = "\x1b[1;1Hstatus";
@@ -111,7 +119,7 @@ fn cursor_addressing_does_not_move_snapshots_away() {
         100,
     )
     .unwrap();
-    assert_eq!(rows_of(&replay), ["status", "<s3>", "", "body one", "<s1>", "body two", "<s2>"]);
+    assert_eq!(rows_of(&replay), ["status", "", "body one", "<s1>", "body two", "<s2>", "<s3>"]);
 }
 
 #[test]
@@ -146,9 +154,9 @@ fn hostile_text_stays_text() {
     let film = text_of(|w| svg_animated(&mut session(kinds()), SvgOptions::default(), w).map(drop));
     assert!(!film.contains("<img") && film.contains("&lt;img"), "{film}");
 
-    let table = text_of(|w| branch_csv(replay.term(), replay.moments(), &[], w));
+    let table = text_of(|w| branch_csv(&BranchPoints::new(replay.term(), replay.moments()), w));
     assert!(table.contains(",\"'=cmd()\""), "{table}");
-    let list = text_of(|w| branch_md(replay.term(), replay.moments(), &[], w));
+    let list = text_of(|w| branch_md(&BranchPoints::new(replay.term(), replay.moments()), w));
     assert!(!list.contains("<img") && list.lines().all(|l| l.starts_with('|') && l.ends_with('|')), "{list}");
     let as_lines = |form| text_of(|w| lines(form, &mut session(kinds()), Vec::new(), 100, w));
     let transcript = as_lines(LinesAs::Md);
@@ -159,8 +167,10 @@ fn hostile_text_stays_text() {
     let object: serde_json::Value = serde_json::from_str(&as_lines(LinesAs::Json)).unwrap();
     assert_eq!(object["exit"]["code"], 0);
     assert!(object["lines"].as_array().unwrap().iter().any(|l| l["text"] == "=cmd()"));
-    let merged: serde_json::Value =
-        serde_json::from_str(&text_of(|w| branch_json(replay.term(), replay.moments(), &[], w))).unwrap();
+    let merged: serde_json::Value = serde_json::from_str(&text_of(|w| {
+        branch_json(&BranchPoints::new(replay.term(), replay.moments()), w)
+    }))
+    .unwrap();
     assert_eq!(merged[merged.as_array().unwrap().len() - 1]["kind"], "marker");
 }
 
@@ -183,7 +193,7 @@ fn colours_survive_in_ansi() {
 fn an_empty_session_exports_too() {
     let replay = Replay::to_end(&mut session(vec![]), 10).unwrap();
     assert_eq!(text_of(|w| txt(&replay, w)), "");
-    assert_eq!(text_of(|w| branch_json(replay.term(), &[], &[], w)), "[]\n");
+    assert_eq!(text_of(|w| branch_json(&BranchPoints::new(replay.term(), &[]), w)), "[]\n");
     let object = text_of(|w| lines(LinesAs::Json, &mut session(vec![]), Vec::new(), 10, w));
     assert!(serde_json::from_str::<serde_json::Value>(&object).is_ok(), "{object}");
     text_of(|w| svg_animated(&mut session(vec![]), SvgOptions::default(), w).map(drop));
@@ -242,10 +252,14 @@ fn a_long_session_is_written_as_it_goes() {
         kinds
     };
     let whole = Replay::to_end(&mut session(kinds()), 10_000).unwrap();
-    let as_lines =
-        |form| text_of(|w| text::lines_in_steps(form, &mut session(kinds()), Vec::new(), (500, 700), w));
+    let as_lines = |form| {
+        text_of(|w| text::lines_in_steps(form, &mut session(kinds()), Annotations::default(), (500, 700), w))
+    };
     assert!(as_lines(LinesAs::Txt) == text_of(|w| txt(&whole, w)));
-    assert!(as_lines(LinesAs::Csv) == text_of(|w| branch_csv(whole.term(), whole.moments(), &[], w)));
+    assert!(
+        as_lines(LinesAs::Csv)
+            == text_of(|w| branch_csv(&BranchPoints::new(whole.term(), whole.moments()), w))
+    );
     let object: serde_json::Value = serde_json::from_str(&as_lines(LinesAs::Json)).unwrap();
     assert_eq!((object["lines"].as_array().unwrap().len(), &object["exit"]["code"]), (8_000, &7.into()));
     let transcript = as_lines(LinesAs::Md);
@@ -354,7 +368,10 @@ fn turns_of_the_alternate_screen_stand_between_the_lines() {
     assert!(csv.contains("question,2,") && csv.contains("\"second\nquestion\""), "{csv}");
     let page = text_of(|w| html(&mut session(vec![out(output)]), turns(), HtmlOptions::default(), w));
     assert!(page.contains("--- turn 2: question ---\nsecond\nquestion\n"), "{page}");
-    let table = text_of(|w| branch_md(replay.term(), &[], &replay.hidden_turns(), w));
+    let table = text_of(|w| {
+        let turns = replay.hidden_turns();
+        branch_md(&BranchPoints { turns, ..BranchPoints::new(replay.term(), &[]) }, w)
+    });
     assert!(table.contains("**💬 turn 2: question** ") && table.contains("second<br>question"), "{table}");
     for export in [txt, md, csv, page, table] {
         assert!(!export.contains('\u{202e}'), "{export}");
@@ -371,4 +388,81 @@ fn the_last_screen_is_not_told_twice() {
         rows_of(&replay).iter().map(String::as_str).filter(|row| !row.is_empty()).collect::<Vec<_>>(),
         ["<turn 1: before? old>", "> what?", "<2newest", "lines2>"]
     );
+}
+
+fn instruction(line: u64, anchor_byte: u64, text: &str) -> Instruction {
+    Instruction { written: WallTime::from_nanos(5), anchor_byte, line, snapshot: None, text: text.to_owned() }
+}
+
+/// A row that is rewritten between two snapshots put the later one first.
+#[test]
+fn snapshots_and_instructions_are_in_order_of_time() {
+    let (text, again) = ("one\r\ntwo\r\nthree\r\n", "\x1b[3Auno\r\n\r\n\r\n");
+    let (first, second) = (text.len() as u64, (text.len() + again.len()) as u64);
+    let events = || {
+        vec![
+            out(text),
+            snapshot(1, first),
+            out(again),
+            snapshot(2, second),
+            out("four"),
+            snapshot(3, second + 4),
+        ]
+    };
+    let replay = Replay::to_end(&mut session(events()), 100).unwrap();
+    assert_eq!(rows_of(&replay), ["uno", "two", "three", "<s1>", "<s2>", "four", "<s3>"]);
+    // Each behind its line, whatever their order in the file.
+    let two = text.find("two").unwrap() as u64 + 2;
+    let instructions = [instruction(3, second + 3, "=end\nit"), instruction(1, two, "use <b>")];
+    let rows = ["uno", "two", "<i1: use <b>>", "three", "<s1>", "<s2>", "four", "<s3>", "<i3: =end\nit>"];
+    assert_eq!(rows_with(&replay, &instructions), rows);
+
+    let points =
+        BranchPoints { instructions: &instructions, ..BranchPoints::new(replay.term(), replay.moments()) };
+    let md = text_of(|w| branch_md(&points, w));
+    assert!(
+        md.contains("| **✏️ line 3** | **33** | **=end<br>it** |\n") && md.contains("use &lt;b&gt;"),
+        "{md}"
+    );
+    let json: serde_json::Value = serde_json::from_str(&text_of(|w| branch_json(&points, w))).unwrap();
+    assert_eq!((&json[2]["kind"], &json[2]["line"]), (&"instruction".into(), &1.into()), "{json}");
+    let csv = text_of(|w| branch_csv(&points, w));
+    assert!(csv.contains("instruction,3,33,5,\"'=end\nit\"\r\n"), "{csv}");
+
+    // The same in the exports, however many lines are kept until the end.
+    for kept in [(100, 270_000), (1, 2)] {
+        let export = |form| {
+            let known = Annotations { instructions: instructions.to_vec(), ..Annotations::default() };
+            text_of(|w| text::lines_in_steps(form, &mut session(events()), known, kept, w))
+        };
+        let csv = export(LinesAs::Csv);
+        let kinds: Vec<&str> = csv.lines().filter_map(|l| l.split_once(',')).map(|(kind, _)| kind).collect();
+        let wanted =
+            ["kind", "line", "line", "instruction", "line", "snapshot", "snapshot", "line", "snapshot"];
+        assert_eq!(kinds[..9], wanted, "{csv}");
+        let md = export(LinesAs::Md);
+        assert!(md.contains("**✏️ instruction at line 1**\n\n```text\nuse <b>\n```\n"), "{md}");
+        let json: serde_json::Value = serde_json::from_str(&export(LinesAs::Json)).unwrap();
+        assert_eq!(json["instructions"][0]["text"], "use <b>", "{json}");
+    }
+}
+
+/// A list that lacks something did not say so.
+#[test]
+fn a_list_says_that_it_is_cut() {
+    let text: String = (0..40).map(|i| format!("line {i}\r\n")).collect();
+    let replay = Replay::to_end(&mut session(vec![out(&text)]), 10).unwrap();
+    let points = BranchPoints { left_out: 7, ..BranchPoints::new(replay.term(), &[]) };
+    let (md, csv) = (text_of(|w| branch_md(&points, w)), text_of(|w| branch_csv(&points, w)));
+    let json: serde_json::Value = serde_json::from_str(&text_of(|w| branch_json(&points, w))).unwrap();
+    let lines = json[0]["lines"].as_u64().expect("a number");
+    let says =
+        format!("the list is cut: it lacks the first {lines} lines and 7 snapshots, markers or instructions");
+    assert_eq!(
+        (&json[0]["kind"], &json[0]["moments"], &json[1]["idx"]),
+        (&"cut".into(), &7.into(), &lines.into())
+    );
+    assert!(csv.contains(&format!("cut,,,,\"{says}\"")) && md.contains("**✂ cut**"), "{csv}{md}");
+    let whole = BranchPoints::new(replay.term(), &[]);
+    assert!(lines > 0 && text_of(|w| branch_csv(&whole, w)).contains("lacks the first"), "{csv}");
 }

@@ -14,10 +14,14 @@ use serde_json::{Value, json as object};
 use tapdeck_core::{Exit, WallTime};
 use tapdeck_term::{Line, Size, is_printable, printable, printable_json, printable_lines};
 
-use super::branch::{BranchRow, CSV_HEAD, JsonTurn, csv_row, place_between, plain_md, shown_rows};
+use super::branch::{
+    BranchRow, CSV_HEAD, JsonInstruction, JsonTurn, behind, csv_cut, csv_row, place_in_time, plain_md,
+    shown_rows,
+};
 use super::{FinalLine, Out};
 use crate::Result;
 use crate::event::{Event, EventReader, Header, Item, Kind};
+use crate::instruction::Instruction;
 use crate::replay::{Moment, MomentKind, Replay};
 use crate::turns::RecordedTurn;
 
@@ -41,31 +45,49 @@ pub enum LinesAs {
     Csv,
 }
 
-/// Writes all lines of a recording, and between them those of its turns that were shown in the
-/// alternate screen, with at most `rows` lines and a part more in memory.
+/// What is known of a recording that stands between its lines.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Annotations {
+    /// Its turns, in order. Those that were shown in the alternate screen are written.
+    pub turns: Vec<RecordedTurn>,
+    /// Instructions at its lines, in any order. Plain text leaves them out.
+    pub instructions: Vec<Instruction>,
+}
+
+impl From<Vec<RecordedTurn>> for Annotations {
+    fn from(turns: Vec<RecordedTurn>) -> Self {
+        Self { turns, ..Self::default() }
+    }
+}
+
+/// Writes all lines of a recording with its annotations between them. At most `rows` lines and a
+/// part more are in memory.
 ///
 /// # Errors
 /// When the recording cannot be read on or the writer fails.
 pub fn lines(
     form: LinesAs,
     reader: &mut dyn EventReader,
-    turns: Vec<RecordedTurn>,
+    annotations: impl Into<Annotations>,
     rows: usize,
     out: impl Write,
 ) -> Result<()> {
-    lines_in_steps(form, reader, turns, (rows, STEP), out)
+    lines_in_steps(form, reader, annotations.into(), (rows, STEP), out)
 }
 
 pub(super) fn lines_in_steps(
     form: LinesAs,
     reader: &mut dyn EventReader,
-    turns: Vec<RecordedTurn>,
+    Annotations { turns, mut instructions }: Annotations,
     (rows, step): (usize, usize),
     out: impl Write,
 ) -> Result<()> {
     let header = reader.header().clone();
     let mut replay = Replay::new(&header, rows.saturating_add(2 * step)).with_turns(turns);
     let mut writer = LineWriter::new(form, header, out);
+    instructions.sort_by_key(|instruction| instruction.anchor_byte);
+    writer.instructions = instructions;
     while let Some(item) = reader.next_item()? {
         if let Item::Event(Event { kind: Kind::Output(bytes), .. }) = &item {
             writer.ticks |= memchr::memchr(b'`', bytes).is_some();
@@ -97,18 +119,29 @@ struct LineWriter<W> {
     lines: u64,
     /// Moments that are written, and those before the last of these that are not.
     seen: usize,
-    waiting: Vec<usize>,
+    waiting: Vec<Waiting>,
+    /// In order of their anchors, with how many have been reached.
+    instructions: Vec<Instruction>,
+    reached: usize,
     /// The turns that are written, by the places of their answers.
     told: HashSet<(u64, u64)>,
     /// There may be backticks in the lines; the terminal adds none of its own.
     ticks: bool,
 }
 
+/// What waits for its line, in order of time.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Waiting {
+    /// A moment, by its number in the replay.
+    Moment(usize),
+    /// An instruction, by its number.
+    Instruction(usize),
+}
+
 /// What stands between lines.
 #[derive(Clone, Copy)]
 enum Between<'a> {
-    /// A moment, by its number in the replay.
-    Moment(usize),
+    Marked(Waiting),
     Turn(&'a RecordedTurn),
 }
 
@@ -121,6 +154,8 @@ impl<W: Write> LineWriter<W> {
             lines: 0,
             seen: 0,
             waiting: Vec::new(),
+            instructions: Vec::new(),
+            reached: 0,
             told: HashSet::new(),
             ticks: false,
         }
@@ -168,21 +203,30 @@ impl<W: Write> LineWriter<W> {
     fn between<'r>(&mut self, replay: &'r Replay, count: usize, all: bool) -> Vec<(usize, Between<'r>)> {
         // Plain lines have turns between them, but no moments.
         if matches!(self.form, LinesAs::Md | LinesAs::Csv) {
-            self.waiting.extend(self.seen..replay.moments().len());
+            self.waiting.extend((self.seen..replay.moments().len()).map(Waiting::Moment));
             self.seen = replay.moments().len();
+            let written = replay.offset().0;
+            let there = self.instructions.partition_point(|i| all || i.anchor_byte < written);
+            self.waiting.extend((self.reached..there).map(Waiting::Instruction));
+            self.reached = self.reached.max(there);
         }
-        let waiting = self.waiting.drain(..);
-        let moments = waiting.map(|i| (Between::Moment(i), replay.moments()[i].anchor)).collect();
+        let instructions = &self.instructions;
+        let anchored = |waiting| match waiting {
+            Waiting::Moment(i) => (Between::Marked(waiting), replay.moments()[i].anchor),
+            Waiting::Instruction(i) => (Between::Marked(waiting), behind(&instructions[i])),
+        };
+        let moments = self.waiting.drain(..).map(anchored).collect();
         let mut turns = replay.hidden_turns();
         turns.retain(|turn| !self.told.contains(&(turn.start_byte, turn.number)));
         let turns = turns.into_iter().map(|turn| (Between::Turn(turn), turn.start_byte)).collect();
-        let (now, later) = place_between(replay.term(), moments, turns)
+        let (now, later) = place_in_time(replay.term(), moments, turns)
             .into_iter()
             .partition::<Vec<_>, _>(|(row, _)| all || *row <= count);
         self.waiting.extend(later.into_iter().filter_map(|(_, between)| match between {
-            Between::Moment(moment) => Some(moment),
+            Between::Marked(waiting) => Some(waiting),
             Between::Turn(_) => None,
         }));
+        // Of those at one place, moments come first, each kind in its order.
         self.waiting.sort_unstable();
         now
     }
@@ -192,6 +236,8 @@ impl<W: Write> LineWriter<W> {
         self.rows(replay, shown_rows(replay.term()), true)?;
         match self.form {
             LinesAs::Json => self.json_end(replay)?,
+            LinesAs::Csv if replay.more_moments() > 0 => self.out.put(csv_cut(&left_out(replay)))?,
+            LinesAs::Md if replay.more_moments() > 0 => self.out.put(format!("\n{}\n", left_out(replay)))?,
             // What was not known at the head.
             LinesAs::Md if begun => {
                 self.out.put("\n")?;
@@ -271,7 +317,14 @@ impl<W: Write> LineWriter<W> {
             self.out.put(format!("{fence}\n\n"))?;
         }
         match between {
-            Between::Moment(moment) => self.moment(&replay.moments()[moment]),
+            Between::Marked(Waiting::Moment(moment)) => self.moment(&replay.moments()[moment]),
+            Between::Marked(Waiting::Instruction(i)) => {
+                let text = match self.form {
+                    LinesAs::Csv => csv_row(&BranchRow::Instruction(&self.instructions[i])),
+                    _ => instruction_md(&self.instructions[i]),
+                };
+                self.out.put(text)
+            }
             Between::Turn(turn) => {
                 self.told.insert((turn.start_byte, turn.number));
                 self.turn(turn)
@@ -336,6 +389,8 @@ impl<W: Write> LineWriter<W> {
             "exit": {"code": exit, "signal": signal},
             "notes": replay.notes().iter().map(|n| printable(&n.to_string())).collect::<Vec<_>>(),
             "moments": moments,
+            "more_moments": replay.more_moments(),
+            "instructions": self.instructions.iter().map(JsonInstruction::of).collect::<Vec<_>>(),
             "turns": replay.hidden_turns().into_iter().map(JsonTurn::of).collect::<Vec<_>>(),
         });
         // Behind the lines, which may be millions: the rest of the object, without its opening
@@ -345,13 +400,25 @@ impl<W: Write> LineWriter<W> {
     }
 }
 
+/// An instruction, between blocks of lines.
+fn instruction_md(instruction: &Instruction) -> String {
+    let fence = fence_for(instruction.text.lines().map(Cow::from));
+    let text = printable_lines(instruction.text.trim_end());
+    format!("**✏️ instruction at line {}**\n\n{fence}text\n{text}\n{fence}\n\n", instruction.line)
+}
+
+/// What a list of moments lacks.
+fn left_out(replay: &Replay) -> String {
+    format!("the list is cut: it lacks {} snapshots or markers", replay.more_moments())
+}
+
 /// A fence longer than any in the text, so that no line of it can close the block.
-fn fence_for<'a>(lines: impl Iterator<Item = Cow<'a, str>>) -> String {
+pub(super) fn fence_for<'a>(lines: impl Iterator<Item = Cow<'a, str>>) -> String {
     let longest = lines.map(|line| longest_run(&line, b'`')).max().unwrap_or(0);
     "`".repeat(longest.max(2) + 1)
 }
 
-fn longest_run(text: &str, of: u8) -> usize {
+pub(super) fn longest_run(text: &str, of: u8) -> usize {
     let (mut longest, mut run, mut last) = (0, 0, None);
     for at in memchr::memchr_iter(of, text.as_bytes()) {
         run = if last.is_some_and(|last| last + 1 == at) { run + 1 } else { 1 };

@@ -331,6 +331,10 @@ impl View {
                 let ended = signal.unwrap_or(Exit::Code(exit.code));
                 return Some(AttachEnd::Exited(ended, exit.recording_error));
             }
+            Said::Marked => self.notify("marked"),
+            Said::Error { about: Some(about), message } if about == "mark" => {
+                self.notify(&human::printable(&message));
+            }
             Said::Recording { error, .. } => {
                 self.notify(&format!("the recording failed: {}", human::printable(&error)));
             }
@@ -352,7 +356,9 @@ impl View {
                 self.dismiss_notice();
             }
             match typed {
-                Typed::Through(_) | Typed::Take | Typed::Release if self.read_only.is_some() => {
+                Typed::Through(_) | Typed::Take | Typed::Release | Typed::Mark
+                    if self.read_only.is_some() =>
+                {
                     self.notify(self.read_only.unwrap_or_default());
                 }
                 Typed::Through(bytes) => {
@@ -369,6 +375,7 @@ impl View {
                     self.attachment.control(&Asked::Take)?;
                 }
                 Typed::Release => self.attachment.control(&Asked::Release)?,
+                Typed::Mark => self.attachment.control(&Asked::Mark { label: String::new() })?,
                 Typed::Help if helped => {}
                 Typed::Help => self.show_help(),
             }

@@ -114,7 +114,7 @@ pub(super) fn start(
     add(&format!("--size={}", size.unwrap_or(SIZE)));
     for (option, value) in [("--agent", &agent.rules), ("--prompt", &agent.prompt_pattern)] {
         if let Some(value) = value {
-            add(&format!("{option}={value}"));
+            add(&format!("{option}={}", value.get_ref()));
         }
     }
     args.extend(["--cwd".into(), folder.clone().into_os_string()]);

@@ -34,6 +34,12 @@ pub(super) fn read(term: &Term) -> Option<Dialog> {
     menu(&rows).or_else(|| panel(&rows))
 }
 
+/// Reads the panel on the screen, if Escape closes it, without options.
+pub(super) fn panel_of(term: &Term) -> Option<Dialog> {
+    let rows: Vec<String> = term.screen().map(|line| bare(&line.text())).collect();
+    panel(&rows)
+}
+
 fn menu(rows: &[String]) -> Option<Dialog> {
     let is_marked = |text: &String| row(text).filter(|row| row.marked);
     let (at, marked) =

@@ -91,7 +91,11 @@ impl Dialog {
     pub fn read(term: &Term, judgement: &Judgement) -> Option<Self> {
         match (judgement.state, judgement.evidence) {
             (AgentState::Blocked, Evidence::Prompt) => line::read(term),
-            (AgentState::Blocked, _) => menu::read(term),
+            (AgentState::Blocked, _) => menu::read(term).or_else(|| {
+                // A rule for the screen may know a question on the line of the cursor.
+                let is_evidence = judgement.rows.iter().any(|(row, _)| *row == term.cursor().row);
+                line::read(term).filter(|_| is_evidence)
+            }),
             _ => None,
         }
     }
@@ -100,6 +104,7 @@ impl Dialog {
     /// the same form, or another one.
     pub fn again(&self, term: &Term) -> Option<Self> {
         let now = match self.form {
+            Form::Menu if self.options.is_empty() => menu::panel_of(term)?,
             Form::Menu => menu::read(term)?,
             Form::Line { .. } | Form::Key => return line::stands(self, term).then(|| self.clone()),
         };
@@ -120,9 +125,25 @@ impl Dialog {
         label.contains(ending(&squeezed(text)))
     }
 
+    /// Bytes of its texts.
+    pub(crate) fn text_len(&self) -> usize {
+        let labels = self.options.iter().map(|option| option.label.len());
+        self.question.len() + self.detail.iter().map(String::len).chain(labels).sum::<usize>()
+    }
+
     /// The place of the marked option.
     pub fn marked(&self) -> Option<usize> {
         self.options.iter().position(|option| option.marked)
+    }
+
+    /// Whether an option is a field for text.
+    pub(super) fn is_field(&self, option: usize) -> bool {
+        self.options.get(option).is_some_and(|option| option.field)
+    }
+
+    /// What is typed to choose an option.
+    pub(super) fn typed(&self, option: usize) -> Option<&str> {
+        self.options.get(option)?.types.as_deref()
     }
 
     /// What is typed to choose an option of a menu at once: its digit.
@@ -140,7 +161,11 @@ impl Dialog {
 impl Detector {
     /// Reads the question that the program asks, if it is blocked by one.
     pub fn dialog(&self, term: &Term) -> Option<Dialog> {
-        Dialog::read(term, self.judgement())
+        let judgement = self.judgement();
+        if self.rules().is_without_menu(&judgement.rule) {
+            return menu::panel_of(term);
+        }
+        Dialog::read(term, judgement)
     }
 }
 

@@ -1,10 +1,13 @@
 //! The native recorder: turns the log's events into records, and tells of the session in parts. It
 //! sleeps until a block's worth is pending or its block is old enough.
 
+use std::io::BufReader;
+use std::path::Path;
 use std::vec::Drain;
 
 use tapdeck_core::{Entry, Event, Exit, Lag, Offset, ReaderId, Stamp, Stream, WallTime, WinSize};
-use tapdeck_tape::ahr::{BLOCK_LIMIT, BlockBuilder, Mark, Record};
+use tapdeck_tape::ahr::parts::EVENTS;
+use tapdeck_tape::ahr::{BLOCK_LIMIT, BlockBuilder, Mark, Record, labels_of};
 use tapdeck_tape::meta::{self, Meta};
 
 use super::file::RecordingFile;
@@ -16,6 +19,7 @@ use super::{BLOCK_AGE, RecordOptions, RecorderTap, Report, events};
 use crate::clock::Clock;
 use crate::inbox::Anchor;
 use crate::shared::SharedLog;
+use crate::source::Source;
 use crate::tap::{Tap, Wake};
 
 mod blocks;
@@ -49,6 +53,8 @@ pub(super) struct NativeTap {
     /// Why the last block was not written, since this was last asked for.
     refusal: Option<String>,
     snapshots: Snapshots,
+    /// The number of the last marker.
+    markers: u32,
     pub(super) seal: Option<Sealing>,
     /// What is held back to be scrubbed.
     pub(super) held: Option<Held>,
@@ -81,6 +87,7 @@ impl NativeTap {
         let index = Indexing::new(&file, when, meta.pipes);
         let place = (file.written() > 0).then(|| file.place());
         let report = Report::nothing(file.path().to_owned());
+        let markers = if file.written() > 0 { last_marker(file.path()) } else { 0 };
         Self {
             file,
             log,
@@ -101,6 +108,7 @@ impl NativeTap {
             parts: Pending::behind(place),
             refusal: None,
             snapshots,
+            markers,
             seal: None,
             held: None,
             index,
@@ -173,13 +181,21 @@ impl NativeTap {
                 self.push(Record::mark(ts, Mark::Stick(change.fence.0 as u32)));
                 self.write_event(&events::holder(ts, &change));
             }
-            Event::Snapshot { id, label } => {
+            Event::Snapshot { id, label, tree } => {
                 if !self.snapshots.waiting() {
                     self.refusal = None;
                 }
                 let anchor = Anchor { byte: entry.offset + self.base_off, at: entry.at.wall };
                 self.snapshots.add(entry.seq, anchor, &events::snapshot(ts, id, &label, anchor.byte.0));
                 self.push(Record::snapshot(ts, id, anchor.byte.0, &*label));
+                if let Some(tree) = tree {
+                    self.write_event(&events::tree(ts, id, anchor.byte.0, &tree));
+                }
+            }
+            Event::Marker { label, by } => {
+                self.markers += 1;
+                self.push(Record::mark(ts, Mark::Label(self.markers)));
+                self.write_event(&events::marker(ts, self.markers, &label, &by));
             }
             Event::TurnStarted { number, .. } => self.push(Record::mark(ts, Mark::TurnStart(number))),
             Event::TurnEnded(turn) => {
@@ -187,6 +203,9 @@ impl NativeTap {
                 self.write_event(&events::turn(ts, self.base_off, &turn));
             }
             Event::State(judgement) => self.write_event(&events::state(ts, &judgement)),
+            Event::Decided(decision) => self.write_event(&events::question(ts, &decision)),
+            Event::FilesNotKept(why) => self.write_event(&events::files_not_kept(ts, &why)),
+            Event::Conversation { agent, id } => self.write_event(&events::conversation(ts, &agent, &id)),
             Event::Suspended => self.push(Record::mark(ts, Mark::ChildSuspended)),
             Event::Resumed => self.push(Record::mark(ts, Mark::ChildResumed)),
             Event::Exit(exit) => {
@@ -240,6 +259,13 @@ impl NativeTap {
         }
         self.snapshots.commit(refusal);
     }
+}
+
+/// The number of the last marker in a recording that is continued.
+fn last_marker(recording: &Path) -> u32 {
+    let events = Source::find(recording, None, None).ok().and_then(|source| source.sidecar(EVENTS));
+    let labels = events.and_then(|events| labels_of(BufReader::new(events)).ok());
+    labels.and_then(|labels| labels.last_key_value().map(|(n, _)| *n)).unwrap_or(0)
 }
 
 impl Tap for NativeTap {

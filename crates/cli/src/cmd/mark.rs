@@ -1,0 +1,41 @@
+//! `tapdeck mark`: marks this moment in the recordings of a session.
+
+use clap::Args;
+use tapdeck_proto::bus::{Mark, Role};
+
+use crate::ending::Ending;
+use crate::failure::{Failure, Result};
+use crate::sessions::{Which, ask, connect, find};
+use crate::snapshot_door::SESSION_VAR;
+
+/// Add a marker to the recordings of a session.
+#[derive(Args)]
+#[command(
+    allow_missing_positional = true,
+    after_help = "\
+Players jump from marker to marker with [ and ], and their labels stand in exports. The marker is at
+the newest output of the session. A person who is attached adds one with C-\\ m.
+
+Examples:
+  tapdeck mark build 'tests begin'
+  tapdeck mark 'tests begin'         the only session
+  tapdeck mark build \"\"             without a label"
+)]
+pub(crate) struct MarkArgs {
+    #[command(flatten)]
+    which: Which,
+    /// Label of the marker
+    #[arg(value_name = "LABEL", required = true)]
+    label: String,
+}
+
+pub(crate) fn run(args: &MarkArgs) -> Result {
+    if args.label.chars().any(char::is_control) {
+        return Err(Failure::usage("a label has no line ends and no control characters"));
+    }
+    let session = args.which.session.clone().or_else(|| std::env::var(SESSION_VAR).ok());
+    let listing = find(session.as_deref())?;
+    let mut bus = connect(&listing, "mark", Role::Human)?;
+    ask(&mut bus, &Mark { label: args.label.clone() })?;
+    Ok(Ending::Done)
+}

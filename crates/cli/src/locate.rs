@@ -1,0 +1,38 @@
+//! Where a position lies in a recording that is played.
+
+use tapdeck_core::Offset;
+use tapdeck_host::{Source, SourceError};
+use tapdeck_tape::edit::locate;
+
+use crate::parse::Position;
+
+/// How much output lies before a position. The whole recording may have to be read for it.
+pub(crate) fn offset(source: &Source, position: &Position) -> Result<Offset, String> {
+    if let Position::Byte(byte) = position {
+        return Ok(Offset(*byte));
+    }
+    let turns = source.turns().map_err(|e| e.to_string())?;
+    let located = locate(|| source.open().map_err(Unreadable::Open), &turns, &[position]);
+    let mut spots = match located {
+        Ok(located) => located.spots,
+        Err(Unreadable::Open(e)) => return Err(e.to_string()),
+        Err(Unreadable::Read(e)) => return Err(source.read_error(e).to_string()),
+    };
+    match spots.pop() {
+        Some(Ok(spot)) => Ok(Offset(spot.offset)),
+        Some(Err(why)) => Err(format!("{}: {position} is not in it: {why}", source.path().display())),
+        None => Ok(Offset(0)),
+    }
+}
+
+/// Why a recording could not be looked through.
+enum Unreadable {
+    Open(SourceError),
+    Read(tapdeck_tape::Error),
+}
+
+impl From<tapdeck_tape::Error> for Unreadable {
+    fn from(e: tapdeck_tape::Error) -> Self {
+        Self::Read(e)
+    }
+}

@@ -1,0 +1,132 @@
+//! The kept trees of a recorded session: the lines `tree` of `NAME.events.jsonl`. Each says where
+//! the files of a snapshot are kept, so that a session can be branched from there.
+
+use std::io::Read;
+
+use serde::{Deserialize, Serialize};
+use tapdeck_core::WallTime;
+
+use crate::Result;
+use crate::lines::Lines;
+
+/// Trees beyond this many are not read, far more than a session has turns.
+const MAX: usize = 1_000_000;
+
+/// The files of a session as they were at a snapshot.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct RecordedTree {
+    /// When the snapshot was recorded.
+    #[serde(with = "crate::nanos", rename = "ts_ns")]
+    pub at: WallTime,
+    /// Its number among the kept trees of its session, from 1.
+    pub n: u64,
+    /// The snapshot's id.
+    pub snapshot: u64,
+    /// How many bytes the program had written.
+    pub anchor_byte: u64,
+    /// What kept it: `git`, or `command` for a program of the user.
+    pub provider: String,
+    /// What the provider calls it: for git, the commit.
+    pub commit: String,
+    /// For git, the tree of the commit.
+    #[serde(default)]
+    pub tree: Option<String>,
+    /// For git, the reference that keeps the commit.
+    #[serde(default, rename = "ref")]
+    pub reference: Option<String>,
+    /// The folder that was kept, absolute.
+    pub folder: String,
+    /// The program's folder below it; empty where it is the same.
+    #[serde(default)]
+    pub below: String,
+    /// How many turns were over.
+    #[serde(default)]
+    pub turn: u64,
+    /// Why it was kept: `start`, `turn`, `snapshot` or `end`.
+    #[serde(default)]
+    pub reason: String,
+}
+
+/// A conversation of an agent in a recorded session.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[non_exhaustive]
+pub struct RecordedConversation {
+    /// When it became known.
+    #[serde(with = "crate::nanos", rename = "ts_ns")]
+    pub at: WallTime,
+    /// The name of the agent's rules.
+    pub agent: String,
+    /// What the agent calls it.
+    pub id: String,
+}
+
+/// Reads the kept trees of a sidecar of events, in their order. Other lines are passed over.
+///
+/// # Errors
+/// When the reader fails.
+pub fn trees_of(sidecar: impl Read) -> Result<Vec<RecordedTree>> {
+    of_kind(sidecar, "tree")
+}
+
+/// Reads from a sidecar of events why files of the session could not be kept.
+///
+/// # Errors
+/// When the reader fails.
+pub fn files_not_kept(sidecar: impl Read) -> Result<Vec<String>> {
+    #[derive(Deserialize)]
+    struct NotKept {
+        why: String,
+    }
+    Ok(of_kind::<NotKept>(sidecar, "files_not_kept")?.into_iter().map(|line| line.why).collect())
+}
+
+/// Reads the conversations of a sidecar of events, in their order. Other lines are passed over.
+///
+/// # Errors
+/// When the reader fails.
+pub fn conversations_of(sidecar: impl Read) -> Result<Vec<RecordedConversation>> {
+    of_kind(sidecar, "conversation")
+}
+
+fn of_kind<T: serde::de::DeserializeOwned>(sidecar: impl Read, kind: &str) -> Result<Vec<T>> {
+    #[derive(Deserialize)]
+    struct KindOnly {
+        kind: String,
+    }
+    let mark = format!("\"{kind}\"");
+    let mut lines = Lines::new(sidecar);
+    let mut found = Vec::new();
+    while let Some(line) = lines.next_line()? {
+        // Most lines are about turns and states, which can be long.
+        if found.len() < MAX
+            && memchr::memmem::find(line.text, mark.as_bytes()).is_some()
+            && serde_json::from_slice::<KindOnly>(line.text).is_ok_and(|line| line.kind == kind)
+            && let Ok(line) = serde_json::from_slice(line.text)
+        {
+            found.push(line);
+        }
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trees_are_told_from_other_lines() {
+        let text = concat!(
+            "{\"ts_ns\":1,\"kind\":\"state\",\"rule\":\"\\\"tree\\\"\"}\n",
+            "{\"ts_ns\":5,\"kind\":\"tree\",\"n\":2,\"snapshot\":7,\"anchor_byte\":9,\"provider\":\"git\",",
+            "\"commit\":\"c\",\"tree\":\"t\",\"ref\":\"refs/x\",\"folder\":\"/w\",\"below\":\"b\",\"turn\":3,",
+            "\"reason\":\"turn\",\"later\":1}\n",
+            "{\"kind\":\"tree\"}\nno JSON \"tree\"\n",
+        );
+        let trees = trees_of(text.as_bytes()).expect("in memory");
+        let [tree] = &trees[..] else { panic!("{trees:?}") };
+        assert_eq!((tree.n, tree.snapshot, tree.anchor_byte, tree.turn), (2, 7, 9, 3));
+        assert_eq!((tree.commit.as_str(), tree.reference.as_deref()), ("c", Some("refs/x")));
+        assert_eq!(tree.at, WallTime::from_nanos(5));
+    }
+}
