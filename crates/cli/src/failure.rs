@@ -8,9 +8,9 @@ use tapdeck::testing::Remedy;
 use tapdeck::turns::RuleBookError;
 #[cfg(feature = "tui")]
 use tapdeck_cli::ui::view::run::ViewError;
-use tapdeck_host::LaunchError;
 use tapdeck_host::backend::SpawnError;
 use tapdeck_host::cassette::{CommitError, PreflightError};
+use tapdeck_host::{AppendError, LaunchError};
 use tapdeck_proto::broker::ErrorCode;
 use tapdeck_serve::broker::BrokerError;
 use tapdeck_serve::client::{ClientError, FindError};
@@ -173,6 +173,18 @@ impl From<LaunchError> for Failure {
             _ => "",
         };
         Self::new(kind, format!("{e}{hint}"))
+    }
+}
+
+impl From<AppendError> for Failure {
+    fn from(e: AppendError) -> Self {
+        match e {
+            AppendError::Busy(_) | AppendError::Encrypted(_) => Self::usage(e.to_string()),
+            AppendError::Torn(_) => Self::check(format!("{e}; tapdeck repair writes a whole copy")),
+            AppendError::Sidecar { .. } => Self::check(e.to_string()),
+            AppendError::Write { path, why } => Self::write(&path, &why),
+            e => Self::io(e.to_string()),
+        }
     }
 }
 

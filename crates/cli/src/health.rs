@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use tapdeck::convert::{ConvertError, Digest};
 use tapdeck_core::Time;
-use tapdeck_host::{Source, find_sidecar};
+use tapdeck_host::Source;
 use tapdeck_tape::ahr::{Damage, Ending as Ended, Summary};
 use tapdeck_tape::meta::Meta;
 
@@ -22,13 +22,14 @@ pub(crate) fn summarise(source: &Source) -> Result<Summary> {
     })
 }
 
-/// The `meta.json` beside a recording, if there is one.
+/// What a recording says of itself, if that can be read.
 pub(crate) fn meta(path: &Path) -> Option<Meta> {
-    let bytes = std::fs::read(find_sidecar(path, "meta.json")).ok()?;
-    Meta::from_bytes(&bytes).ok()
+    // A pipe would be read to its end.
+    let source = path.is_file().then(|| Source::find(path, None, None).ok()).flatten()?;
+    source.meta()
 }
 
-/// Whether a file is the one that its sidecar describes, as JSON.
+/// Whether a recording is what it was when it was finished, as JSON.
 pub(crate) fn digest_json(digest: Digest) -> Value {
     match digest {
         Digest::Matches => true.into(),

@@ -2,15 +2,13 @@
 //! It goes a long way in steps, so that keys are handled on the way.
 
 use std::collections::VecDeque;
-use std::fs::File;
-use std::io::BufReader;
 use std::path::Path;
 use std::time::Duration;
 
 use tapdeck_core::Offset;
 use tapdeck_host::backend::Pace;
-use tapdeck_host::{Goal, PlayError, Player, Source, sidecar};
-use tapdeck_tape::{Instruction, Kind, Moment, Time, instructions_of};
+use tapdeck_host::{Goal, PlayError, Player, Source};
+use tapdeck_tape::{Instruction, Kind, Moment, Time};
 use tapdeck_term::{Settings, Term};
 
 /// The bytes of output in one step.
@@ -75,12 +73,8 @@ impl Tape {
 
     /// A recording that a player has opened, at its start.
     pub fn of(player: Player) -> Self {
-        let path = player.source().path().to_owned();
         let idle_limit = player.idle_limit();
-        let instructions = File::open(sidecar(&path, "instructions.jsonl"))
-            .ok()
-            .and_then(|file| instructions_of(BufReader::new(file)).ok())
-            .unwrap_or_default();
+        let instructions = player.source().instructions().unwrap_or_default();
         Self {
             player,
             pace: Pace { speed: 1.0, idle_limit },
@@ -150,7 +144,7 @@ impl Tape {
         self.all_moments
     }
 
-    /// The instructions beside it.
+    /// The instructions about it.
     pub fn instructions(&self) -> &[Instruction] {
         &self.instructions
     }

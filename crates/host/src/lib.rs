@@ -62,6 +62,7 @@ pub mod registry;
 pub mod sandbox;
 mod shared;
 pub mod signals;
+mod snapshot_watch;
 mod source;
 mod spool;
 mod sys;
@@ -80,14 +81,16 @@ pub use out_file::OutFile;
 pub use player::{Goal, PlayError, Player};
 pub use process_table::{Sessions, by_session};
 pub use recorder::{
-    CreateError, FailureAction, IfExists, KeepInput, LiveIndex, Mended, NAME_PLACEHOLDERS, OnFailure,
-    RecordOptions, Recorder, RecordingFile, Report, SEALED_SIDECARS, SyncLevel, append_lines, calendar,
-    can_record, digest_of, file_digest, find_sidecar, forget_sidecars, home_folder, recording_name,
-    recordings_folder, sidecar, state_folder,
+    Addition, AppendError, CreateError, FailureAction, IfExists, KeepInput, LiveIndex, Mended,
+    NAME_PLACEHOLDERS, OnFailure, RecordOptions, Recorder, RecordingFile, Report, RunningDigest,
+    SEALED_SIDECARS, SyncLevel, adopt_sidecars, append_lines, append_part, calendar, can_record, digest_of,
+    file_digest, find_sidecar, forget_sidecars, home_folder, is_locked, recording_name, recordings_folder,
+    sidecar, state_folder, write_sidecars,
 };
 pub use shared::{Bell, RecordingStatus, SharedLog, Woken};
-pub use source::{Source, SourceError, is_encrypted, open_stream, timing_names};
-pub use spool::is_stream;
+pub use snapshot_watch::SnapshotWatch;
+pub use source::{ReadSeek, Source, SourceError, is_encrypted, is_native, open_stream, timing_names};
+pub use spool::{is_stream, scratch};
 pub use sys::{InheritedSignals, die_by, raise_file_limit, unblock_signals};
 pub use tap::{Tap, TapPanicked, TapReader, TapThread, Wake};
 pub use user_side::{

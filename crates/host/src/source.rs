@@ -1,16 +1,18 @@
 //! A recording of any format on disk: found out once, opened from its start as often as needed,
-//! with what stands beside it (the sidecars of a native recording, the timing file of a
-//! typescript).
+//! with what it says of itself (the parts of a native recording, the sidecars of an older one) and
+//! the timing file of a typescript.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::fs::File;
-use std::io::{self, BufReader, Read};
+use std::io::{self, BufReader, Read, Seek};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tapdeck_tape::ahr::{self, AhrEvents, labels_of, sidecars};
+use tapdeck_tape::ahr::parts::{EVENTS, INDEX, INSTRUCTIONS, META};
+use tapdeck_tape::ahr::{self, AhrEvents, Parts, labels_of};
 use tapdeck_tape::cassette::{Cassette, CassetteReader, is_cassette};
+use tapdeck_tape::index::Index;
 use tapdeck_tape::meta::{Meta, is_meta};
 use tapdeck_tape::zst::ZstReader;
 use tapdeck_tape::{
@@ -72,6 +74,11 @@ pub enum SourceError {
     NoTiming(PathBuf),
 }
 
+/// What can be read from any place.
+pub trait ReadSeek: Read + Seek + Send {}
+
+impl<T: Read + Seek + Send> ReadSeek for T {}
+
 /// A recording of a known format.
 #[derive(Debug, Clone)]
 pub struct Source {
@@ -81,8 +88,8 @@ pub struct Source {
     len: u64,
     /// What came through a pipe.
     spool: Option<Arc<File>>,
-    /// The sidecars in the file itself, by the ends of their names.
-    held: Arc<BTreeMap<String, Vec<u8>>>,
+    /// Where the parts of a native recording lie.
+    parts: Arc<Parts>,
     encrypted: bool,
 }
 
@@ -101,7 +108,7 @@ impl Source {
                 timing: None,
                 len,
                 spool: None,
-                held: Arc::default(),
+                parts: Arc::default(),
                 encrypted: false,
             });
         }
@@ -133,11 +140,11 @@ impl Source {
             _ => None,
         };
         let mut this =
-            Self { path: shown, container, timing, len, spool, held: Arc::default(), encrypted: false };
-        if container == NATIVE && ahr::Header::from_bytes(&head).is_some_and(|h| h.is_encrypted()) {
-            this.encrypted = true;
-            let held = this.file().map_err(fail)?;
-            this.held = Arc::new(sidecars(BufReader::new(held)).map_err(|e| this.read_error(e))?);
+            Self { path: shown, container, timing, len, spool, parts: Arc::default(), encrypted: false };
+        if container == NATIVE {
+            this.encrypted = ahr::Header::from_bytes(&head).is_some_and(|h| h.is_encrypted());
+            let file = this.file().map_err(fail)?;
+            this.parts = Arc::new(Parts::of(file).map_err(|e| this.read_error(e))?);
         }
         Ok(this)
     }
@@ -207,7 +214,7 @@ impl Source {
         let mut beside = Beside::default();
         if self.container.format == Format::Ahr {
             beside.meta = self.meta();
-            if let Some(events) = self.sidecar("events.jsonl") {
+            if let Some(events) = self.sidecar(EVENTS) {
                 beside.labels = labels_of(BufReader::new(events)).unwrap_or_default();
             }
         }
@@ -225,62 +232,119 @@ impl Source {
         open(self.container, BufReader::with_capacity(1 << 16, file), beside).map_err(read_error)
     }
 
-    /// The sidecar of a native recording, if there is one. What an encrypted recording says of the
-    /// program stands in the recording.
+    /// What a native recording says of the session as a whole.
     pub fn meta(&self) -> Option<Meta> {
-        let beside = std::fs::read(find_sidecar(&self.path, "meta.json")).ok();
-        let beside = beside.and_then(|bytes| Meta::from_bytes(&bytes).ok());
-        let last = self
-            .held
-            .get("meta.json")
-            .and_then(|lines| lines.trim_ascii_end().rsplit(|b| *b == b'\n').next());
-        let inside = last.and_then(|line| Meta::from_bytes(line).ok());
-        match (inside, beside) {
-            (Some(inside), Some(beside)) => {
-                let Meta { exit, ended_at, sha256, seal, .. } = beside;
-                Some(Meta { exit, ended_at, sha256, seal, ..inside })
-            }
-            (inside, beside) => inside.or(beside),
+        let inside = self.file().ok().and_then(|file| self.parts.read(META, file).ok());
+        let inside = inside.and_then(|lines| Meta::of_part(&lines));
+        let beside = || {
+            let bytes = std::fs::read(find_sidecar(&self.path, META)).ok();
+            bytes.and_then(|bytes| Meta::from_bytes(&bytes).ok())
+        };
+        match inside {
+            // An encrypted recording of an earlier version tells its end beside it.
+            Some(inside) if self.encrypted && inside.digest.is_none() => Some(match beside() {
+                Some(Meta { exit, ended_at, sha256, seal, .. }) => {
+                    Meta { exit, ended_at, sha256, seal: seal.or(inside.seal.clone()), ..inside }
+                }
+                None => inside,
+            }),
+            Some(inside) => Some(inside),
+            None => beside(),
         }
     }
 
-    /// Opens a file that goes with the recording: the part of an encrypted recording that stands
-    /// for it, or else the file beside it.
-    pub fn sidecar(&self, suffix: &str) -> Option<Box<dyn Read + Send>> {
-        if let Some(bytes) = self.held.get(suffix) {
-            return Some(Box::new(io::Cursor::new(bytes.clone())));
-        }
-        let file = File::open(find_sidecar(&self.path, suffix)).ok()?;
-        Some(Box::new(file))
+    /// Every description that a native recording has, the oldest first, and the one beside it.
+    pub fn all_meta(&self) -> Vec<Meta> {
+        let inside = self.file().ok().and_then(|file| self.parts.read(META, file).ok());
+        let beside = std::fs::read(find_sidecar(&self.path, META)).ok();
+        let mut all: Vec<Meta> = beside.iter().filter_map(|bytes| Meta::from_bytes(bytes).ok()).collect();
+        all.extend(inside.iter().flat_map(|lines| Meta::of_lines(lines)));
+        all
     }
 
-    /// Whether this is a recording with a file of events, where its turns would be.
+    /// Where the parts of a native recording lie.
+    pub fn parts(&self) -> &Parts {
+        &self.parts
+    }
+
+    /// Opens what goes with a recording: the part of that name or, of an older recording, the file
+    /// beside it.
+    pub fn sidecar(&self, suffix: &str) -> Option<Box<dyn ReadSeek>> {
+        match self.parts.len_of(suffix) {
+            Some(_) => Some(Box::new(self.parts.open(suffix, self.file().ok()?)?)),
+            None if self.has_sidecars() => Some(Box::new(File::open(find_sidecar(&self.path, suffix)).ok()?)),
+            None => None,
+        }
+    }
+
+    /// Whether what is known of it may stand beside it: in one that describes itself, everything
+    /// does. An encrypted recording of an earlier version is described in both places.
+    fn has_sidecars(&self) -> bool {
+        self.parts.len_of(META).is_none() || self.encrypted
+    }
+
+    /// The files beside a recording that say something of it which is not in it.
+    pub fn beside(&self) -> Vec<PathBuf> {
+        let speaks = |suffix: &&&str| match **suffix {
+            INSTRUCTIONS => true,
+            suffix => self.has_sidecars() && self.parts.len_of(suffix).is_none(),
+        };
+        let paths = SIDECARS.iter().filter(speaks).map(|suffix| find_sidecar(&self.path, suffix));
+        paths.filter(|path| path.is_file()).collect()
+    }
+
+    /// What was added to a native recording since it was finished: parts and their bytes.
+    pub fn additions(&self) -> Vec<(&str, u64)> {
+        let Some(meta) = self.meta() else { return Vec::new() };
+        let end = meta.digest.map(|digest| digest.bytes).or_else(|| meta.seal?.bytes());
+        end.map_or_else(Vec::new, |end| self.parts.behind(end))
+    }
+
+    /// The index of a native recording, as far as it belongs to it, and its file.
+    pub fn index(&self) -> Option<(Index, Box<dyn ReadSeek>)> {
+        let mut file = self.sidecar(INDEX)?;
+        let mut index = Index::load(&mut file).ok()?;
+        index.check(self.file().ok()?).ok()?;
+        Some((index, file))
+    }
+
+    /// Whether this is a recording with events, where its turns would be.
     pub fn may_have_turns(&self) -> bool {
-        self.container == NATIVE && self.sidecar("events.jsonl").is_some()
+        self.container == NATIVE && self.sidecar(EVENTS).is_some()
     }
 
     /// The turns of a native recording, in order; other formats have none.
     ///
     /// # Errors
-    /// When the file of its events cannot be read, or makes no sense.
+    /// When its events cannot be read, or make no sense.
     pub fn turns(&self) -> Result<Vec<RecordedTurn>, SourceError> {
-        match self.sidecar("events.jsonl").filter(|_| self.container == NATIVE) {
-            Some(events) => turns_of(BufReader::new(events))
-                .map_err(|why| SourceError::Read { path: find_sidecar(&self.path, "events.jsonl"), why }),
+        match self.sidecar(EVENTS).filter(|_| self.container == NATIVE) {
+            Some(events) => turns_of(BufReader::new(events)).map_err(|why| self.read_error(why)),
             None => Ok(Vec::new()),
         }
     }
 
-    /// The instructions that were written at a recording, in the order in which they were written.
+    /// Opens the instructions about a recording, a line each: in it, and beside one that is in
+    /// progress or of another format.
+    pub fn instruction_lines(&self) -> Option<Box<dyn Read + Send>> {
+        let inside = self.file().ok().and_then(|file| self.parts.open(INSTRUCTIONS, file));
+        let beside = File::open(sidecar(&self.path, INSTRUCTIONS)).ok();
+        match (inside, beside) {
+            // A line that was torn ends where the file does.
+            (Some(inside), Some(beside)) => Some(Box::new(inside.chain(&b"\n"[..]).chain(beside))),
+            (Some(inside), None) => Some(Box::new(inside)),
+            (None, Some(beside)) => Some(Box::new(beside)),
+            (None, None) => None,
+        }
+    }
+
+    /// The instructions about a recording, in the order in which they were written.
     ///
     /// # Errors
-    /// When the file with them cannot be read.
+    /// When they cannot be read.
     pub fn instructions(&self) -> Result<Vec<Instruction>, SourceError> {
-        match self.sidecar("instructions.jsonl") {
-            Some(lines) => instructions_of(BufReader::new(lines)).map_err(|why| SourceError::Read {
-                path: find_sidecar(&self.path, "instructions.jsonl"),
-                why,
-            }),
+        match self.instruction_lines() {
+            Some(lines) => instructions_of(BufReader::new(lines)).map_err(|why| self.read_error(why)),
             None => Ok(Vec::new()),
         }
     }
@@ -288,7 +352,7 @@ impl Source {
     /// The snapshots in `NAME.snapshots.jsonl` that are not among those already known. Formats that
     /// cannot hold snapshots have them there alone, and a crash may have cost the record.
     pub fn moments_beside(&self, known: &[Moment]) -> Vec<Moment> {
-        let Ok(file) = File::open(sidecar(&self.path, "snapshots.jsonl")) else { return Vec::new() };
+        let Some(file) = self.sidecar("snapshots.jsonl") else { return Vec::new() };
         let started = self.open().ok().and_then(|reader| reader.header().started).unwrap_or_default();
         let known: HashSet<_> = known.iter().filter_map(|m| Some((m.snapshot_id()?, m.anchor))).collect();
         let mut beside = snapshots_of(BufReader::new(file), started).unwrap_or_default();
@@ -332,6 +396,15 @@ pub fn open_stream(
     let stream = Counted { inner: io::Cursor::new(head).chain(stream), count: count.clone() };
     let reader = open(container, stream, beside).map_err(|why| SourceError::Read { path: name(), why })?;
     Ok((container, reader))
+}
+
+/// Whether a file begins with a block of a native recording.
+pub fn is_native(recording: &Path) -> bool {
+    let is_file = recording.metadata().is_ok_and(|m| m.is_file());
+    let mut head = [0; ahr::MAGIC.len()];
+    is_file
+        && File::open(recording).is_ok_and(|mut file| file.read_exact(&mut head).is_ok())
+        && head == ahr::MAGIC
 }
 
 /// Whether a file begins with an encrypted block of a recording.

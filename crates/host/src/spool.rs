@@ -44,7 +44,7 @@ pub(crate) fn is_device(file: &File) -> bool {
 
 /// Reads a stream to its end, into a file that is gone with the last who has it open.
 pub(crate) fn spool(mut stream: impl io::Read) -> io::Result<File> {
-    let mut file = nameless()?;
+    let mut file = scratch()?;
     io::copy(&mut stream, &mut file)?;
     Ok(file)
 }
@@ -54,7 +54,11 @@ pub(crate) fn reopen(file: &File) -> io::Result<File> {
     File::open(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
 
-fn nameless() -> io::Result<File> {
+/// Creates a file for temporary use, which is gone with the last who has it open.
+///
+/// # Errors
+/// When there is no room for temporary files.
+pub fn scratch() -> io::Result<File> {
     let folder = std::env::temp_dir();
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
     if let Ok(fd) = rustix::fs::open(&folder, flags, Mode::RUSR | Mode::WUSR) {

@@ -84,7 +84,7 @@ impl Recording {
         Ok(convert::check(self.player.source())?)
     }
 
-    /// Writes a clean copy of a damaged recording, with its sidecars; only of an `.ahr`.
+    /// Writes a clean copy of a damaged recording; only of an `.ahr`.
     ///
     /// # Errors
     /// When it is of another format, or the copy exists or cannot be written.

@@ -166,7 +166,7 @@ impl Decided {
 }
 
 impl Conversation {
-    /// Reads the conversation from a sidecar of events. `meta` describes the recording. With a
+    /// Reads the conversation from events. `meta` describes the recording. With a
     /// scrubber, nothing of it passes unscrubbed.
     ///
     /// # Errors

@@ -57,7 +57,7 @@ pub fn convert<E: From<crate::Error>>(
             Ok(None) => break Ok(()),
             Err(e) => break Err(e),
         }
-        if parts.main.len() + parts.timing.len() + parts.events.len() >= FLUSH {
+        if parts.main.len() + parts.timing.len() >= FLUSH {
             sink(&mut parts, reader.position())?;
             parts.clear();
         }
@@ -81,7 +81,7 @@ pub fn convert_to_parts(
     let report = convert::<crate::Error>(reader, writer, |parts, _| {
         all.main.append(&mut parts.main);
         all.timing.append(&mut parts.timing);
-        all.events.append(&mut parts.events);
+        all.place = parts.place.or(all.place);
         Ok(())
     })?;
     Ok((all, report))

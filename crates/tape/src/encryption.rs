@@ -233,7 +233,7 @@ mod tests {
             let mut records = vec![Record::data(n + 1, off, SECRET)];
             match n {
                 0 => records.insert(0, Record::resize(1, Size::new(80, 24))),
-                3 | 7 => records.push(Record::sidecar(n + 1, "events.jsonl", format!("line {n}\n"))),
+                3 | 7 => records.push(Record::part(n + 1, "events.jsonl", format!("line {n}\n"))),
                 _ => {}
             }
             for record in records {
@@ -252,6 +252,11 @@ mod tests {
         let key = x25519::Identity::generate();
         add_identities(key.to_string().expose_secret().as_bytes(), None).expect("added");
         key
+    }
+
+    fn events(file: &[u8]) -> crate::Result<Vec<u8>> {
+        let parts = ahr::Parts::of(Cursor::new(file))?;
+        parts.read(ahr::parts::EVENTS, Cursor::new(file))
     }
 
     /// The output that can be read, and whether anything was found damaged.
@@ -277,13 +282,12 @@ mod tests {
         let (file, _) = recording(&key);
         assert!(memchr::memmem::find(&file, b"fox").is_none());
         assert_eq!(output(&file), (SECRET.repeat(10).into_bytes(), false));
-        let held = ahr::sidecars(Cursor::new(&file)).expect("read");
-        assert_eq!(held["events.jsonl"], b"line 3\nline 7\n");
+        assert_eq!(events(&file).expect("read"), b"line 3\nline 7\n");
         let (strange, _) = recording(&x25519::Identity::generate());
         let mut blocks = BlockReader::new(&strange[..]);
         let locked = (0..20).find_map(|_| blocks.next_item().err());
         assert!(matches!(locked, Some(Error::Locked { .. })), "{locked:?}");
-        assert!(matches!(ahr::sidecars(Cursor::new(&strange)), Err(Error::Locked { .. })));
+        assert!(matches!(events(&strange), Err(Error::Locked { .. })));
     }
 
     #[test]
@@ -323,7 +327,7 @@ mod tests {
         let (strange, others) = recording(&x25519::Identity::generate());
         file.splice(ends[3].0..ends[4].0, strange[others[3].0..others[4].0].iter().copied());
         assert_eq!(output(&file), (SECRET.repeat(9).into_bytes(), true));
-        assert_eq!(ahr::sidecars(Cursor::new(&file)).expect("read")["events.jsonl"], b"line 3\nline 7\n");
+        assert_eq!(events(&file).expect("read"), b"line 3\nline 7\n");
     }
 
     #[test]

@@ -20,6 +20,7 @@ use tapdeck_core::{Exit, Time, WallTime};
 pub use tapdeck_term::MAX_SIDE;
 use tapdeck_term::Size;
 
+use crate::ahr::Place;
 use crate::{Extra, FilePosition, JsonValue, Result};
 
 /// Times beyond this many seconds (some 31 years) are nonsense, not patience.
@@ -217,8 +218,8 @@ pub struct Parts {
     pub main: Vec<u8>,
     /// The timing file of a typescript; empty for every other format.
     pub timing: Vec<u8>,
-    /// Lines of `NAME.events.jsonl` beside a native recording: what its records have no room for.
-    pub events: Vec<u8>,
+    /// Where parts may be added behind what was written of a native recording.
+    pub place: Option<Place>,
 }
 
 impl Parts {
@@ -226,7 +227,6 @@ impl Parts {
     pub fn clear(&mut self) {
         self.main.clear();
         self.timing.clear();
-        self.events.clear();
     }
 }
 
@@ -306,10 +306,8 @@ pub enum Loss {
     Frames,
     /// Fields of the header.
     Header,
-    /// Events of the session that stand beside a native recording.
+    /// Events of the session that only a native recording has room for.
     Beside,
-    /// Labels of markers, which stand beside a native recording.
-    Labels,
 }
 
 impl fmt::Display for Loss {
@@ -331,8 +329,7 @@ impl fmt::Display for Loss {
             Self::Scrolled => "rows that scrolled by between frames",
             Self::Frames => "frames beyond the limit",
             Self::Header => "fields of the header",
-            Self::Beside => "events beside the recording (turns, drivers)",
-            Self::Labels => "labels of markers (they stand beside an .ahr)",
+            Self::Beside => "events of the session (turns, drivers)",
         })
     }
 }

@@ -1,6 +1,8 @@
-//! `NAME.instructions.jsonl`: what a person asks an agent to do differently from a line of a
-//! session on, with the snapshot from which the session would be branched.
+//! Instructions: what a person asks an agent to do differently from a line of a session on, with
+//! the snapshot from which the session would be branched. They are a part of a recording, and lines
+//! of `NAME.instructions.jsonl` beside one of another format.
 
+use std::collections::HashMap;
 use std::io::Read;
 
 use serde::{Deserialize, Serialize};
@@ -16,6 +18,13 @@ pub const MAX_INSTRUCTIONS: usize = 100_000;
 /// One instruction.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Instruction {
+    /// Tells it from the others. A later line with the same id replaces it. Lines of earlier
+    /// versions have none; the time when it was written stands for it.
+    #[serde(default)]
+    pub id: u64,
+    /// It was deleted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub deleted: bool,
     /// When it was written.
     #[serde(rename = "ts_ns", with = "crate::nanos")]
     pub written: WallTime,
@@ -59,20 +68,30 @@ impl Instruction {
     }
 }
 
-/// The instructions in a sidecar, in order; lines that are none are passed over.
+/// The instructions in a file of lines, in order, as later lines changed them; lines that are none
+/// are passed over.
 ///
 /// # Errors
 /// When the reader fails.
-pub fn instructions_of(sidecar: impl Read) -> Result<Vec<Instruction>> {
-    let mut lines = Lines::new(sidecar);
-    let mut found = Vec::new();
+pub fn instructions_of(lines: impl Read) -> Result<Vec<Instruction>> {
+    let mut lines = Lines::new(lines);
+    let mut found: Vec<Instruction> = Vec::new();
+    let mut places: HashMap<u64, usize> = HashMap::new();
     while let Some(line) = lines.next_line()? {
-        if found.len() < MAX_INSTRUCTIONS
-            && let Ok(instruction) = serde_json::from_slice(line.text)
-        {
-            found.push(instruction);
+        let Ok(mut instruction) = serde_json::from_slice::<Instruction>(line.text) else { continue };
+        if instruction.id == 0 {
+            instruction.id = instruction.written.as_nanos();
+        }
+        match places.get(&instruction.id) {
+            Some(&place) => found[place] = instruction,
+            None if found.len() < MAX_INSTRUCTIONS => {
+                places.insert(instruction.id, found.len());
+                found.push(instruction);
+            }
+            None => {}
         }
     }
+    found.retain(|instruction| !instruction.deleted);
     Ok(found)
 }
 
@@ -119,16 +138,25 @@ mod tests {
     #[test]
     fn lines_come_back_and_others_are_passed_over() {
         let one = Instruction {
+            id: 7,
+            deleted: false,
             written: WallTime::from_nanos(7),
             anchor_byte: 9,
             line: 3,
             snapshot: Branch::of(&snapshot(42, 11, 0)),
             text: "use\ntwo\u{1b} lines".into(),
         };
-        let two = Instruction { snapshot: None, ..one.clone() };
-        let mut file = one.to_line();
-        file.extend_from_slice(b"{}\nnot json\n\n");
+        let two = Instruction { id: 8, snapshot: None, ..one.clone() };
+        // As earlier versions wrote it.
+        let mut file = br#"{"ts_ns":7,"anchor_byte":9,"line":3,"text":"x"}"#.to_vec();
+        file.extend_from_slice(b"\n{}\nnot json\n\n");
         file.extend_from_slice(&two.to_line());
-        assert_eq!(instructions_of(&file[..]).expect("in memory"), [one, two]);
+        let found = instructions_of(&file[..]).expect("in memory");
+        assert_eq!((found.len(), found[0].id, &found[1]), (2, 7, &two));
+        // Later lines change and delete it.
+        file.extend_from_slice(&one.to_line());
+        assert_eq!(instructions_of(&file[..]).expect("in memory"), [one.clone(), two.clone()]);
+        file.extend_from_slice(&Instruction { deleted: true, ..two }.to_line());
+        assert_eq!(instructions_of(&file[..]).expect("in memory"), [one]);
     }
 }

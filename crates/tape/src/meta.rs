@@ -1,6 +1,6 @@
-//! `NAME.meta.json`, the sidecar with what is known of a session as a whole. These are the file's
-//! own types: keys as they stand in the file, unknown ones kept, so that a later version's sidecar
-//! survives being rewritten by this one.
+//! `meta.json`, the part of a recording with what is known of the session as a whole; older
+//! recordings have it beside them. These are the file's own types: keys as they stand in the file,
+//! unknown ones kept, so that what a later version wrote survives being rewritten by this one.
 //!
 //! A command line on Unix is bytes, not text. `cmd` holds each argument as text with anything that
 //! is not UTF-8 replaced, for people and for tools that know only that key; when that lost
@@ -81,9 +81,17 @@ pub struct Meta {
         with = "crate::nanos::option"
     )]
     pub ended_at: Option<WallTime>,
-    /// SHA-256 of the finished recording, in hexadecimal.
+    /// SHA-256 of the recording that this stands beside, in hexadecimal. A recording that has it
+    /// inside has a [`FileDigest`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sha256: Option<String>,
+    /// What the finished recording is up to this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<FileDigest>,
+    /// The recorder could not read what was there before, because that is encrypted: what an
+    /// earlier line says holds, but for the end.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub continuation: bool,
     /// Proof that nothing was changed since; see [`crate::seal`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seal: Option<Seal>,
@@ -97,6 +105,15 @@ pub struct Meta {
     /// Keys that this version does not know.
     #[serde(flatten)]
     pub extra: Extra,
+}
+
+/// The digest of a recording, as it was when it was finished.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileDigest {
+    /// Length of the recording up to the block that holds this.
+    pub bytes: u64,
+    /// SHA-256 of so much of it, in hexadecimal.
+    pub sha256: String,
 }
 
 /// The recording that a session was branched from, and the moment.
@@ -215,12 +232,9 @@ impl Meta {
         }
     }
 
-    /// What may stand in the clear beside an encrypted recording: nothing of the command line, the
-    /// folder or the title.
+    /// The same without the command line, the folder and the title, which may hold secrets.
     #[must_use]
     pub fn without_content(&self) -> Self {
-        let mut extra = Extra::default();
-        extra.insert("encrypted", true);
         Self {
             cmd: Vec::new(),
             cmd_b64: None,
@@ -228,12 +242,30 @@ impl Meta {
             title: None,
             parent: None,
             history: Vec::new(),
-            extra,
             ..self.clone()
         }
     }
 
-    /// The file's content on one line, for a recording that holds it itself.
+    /// Reads the lines of a part. Lines that are no such object are passed over.
+    pub fn of_lines(lines: &[u8]) -> Vec<Self> {
+        lines.split(|b| *b == b'\n').filter_map(|line| Self::from_bytes(line).ok()).collect()
+    }
+
+    /// What the lines of a part come to: the last counts.
+    pub fn of_part(lines: &[u8]) -> Option<Self> {
+        Self::of_lines(lines).into_iter().reduce(|before, line| match line.continuation {
+            false => line,
+            true => Self {
+                exit: line.exit,
+                ended_at: line.ended_at,
+                digest: line.digest,
+                seal: line.seal,
+                ..before
+            },
+        })
+    }
+
+    /// The content on one line, as a part of a recording has it.
     ///
     /// # Errors
     /// None in practice: all of it can be written as JSON.
@@ -304,6 +336,22 @@ mod tests {
         assert_eq!(out["future"]["x"], 1);
         assert_eq!(out["exit"]["signal"], 9);
         assert_eq!(out["startedAtNs"], 1_710_000_000_000_000_000_u64);
+    }
+
+    #[test]
+    fn the_last_line_counts_and_a_torn_one_does_not() {
+        let mut first = Meta { title: Some("first".into()), ..Meta::new() };
+        let mut lines = first.to_line().unwrap();
+        first.title = Some("second".into());
+        lines.extend(first.to_line().unwrap());
+        lines.extend(b"{\"version\":1,\"title\":\"tor");
+        assert_eq!(Meta::of_part(&lines), Some(first.clone()));
+        // A recorder without the key knows nothing of the beginning.
+        let digest = Some(FileDigest { bytes: 7, sha256: "x".into() });
+        let end = Meta { continuation: true, digest: digest.clone(), ..Meta::new() };
+        lines.extend([&b"\n"[..], &end.to_line().unwrap()].concat());
+        assert_eq!(Meta::of_part(&lines), Some(Meta { digest, ..first }));
+        assert_eq!(Meta::of_part(b"no line of it"), None);
     }
 
     #[test]

@@ -156,6 +156,18 @@ pub fn scrub_meta(meta: &mut Meta, scrubber: &mut Scrubber) {
     for text in [&mut meta.cwd, &mut meta.title, &mut meta.continues].into_iter().flatten() {
         *text = scrubber.text(text);
     }
+    if let Some(parent) = &mut meta.parent {
+        let texts = [&mut parent.path, &mut parent.at, &mut parent.worktree];
+        for text in texts.into_iter().chain(&mut parent.instruction) {
+            *text = scrubber.text(text);
+        }
+    }
+    for edit in &mut meta.history {
+        let names = edit.sources.iter_mut().map(|source| &mut source.name);
+        for text in edit.edits.iter_mut().chain(names) {
+            *text = scrubber.text(text);
+        }
+    }
     scrub_extra(&mut meta.extra, scrubber);
 }
 

@@ -1,12 +1,16 @@
-//! Tamper evidence: a keyed chain over the blocks of a recording and its sidecars.
+//! Tamper evidence: a keyed chain over the blocks of a recording.
 //!
 //! Each block is hashed together with the hash before it, under a key that only the owner has. The
-//! hash of the last block, the head, is written into `meta.json`, which carries a code over all of
-//! its own content; so a changed byte, a removed or exchanged block, a cut tail and an addition all
-//! show, and none can be covered up without the key. `NAME.seal` keeps the hash after every block,
-//! a line each: it tells where a change is, and it is what remains when the recorder died before it
-//! could write the head. In that case what was sealed is proven, and only a cut at the very end (of
-//! recording and seal alike) cannot be.
+//! hash of the last block before it, the head, is written into the final `meta.json`, which carries
+//! a code over all of its own content; so a changed byte, a removed or exchanged block and an
+//! addition all show, and none can be covered up without the key. Events and index stand in blocks
+//! of the chain. The part `seal` has the hash after every block, a line each: it tells where a
+//! change is, and it is what remains when the head is gone, because the recorder died or the end
+//! was cut off. In that case what was sealed is proven, and not that it is all. Parts that are
+//! added behind the head are told, and are not sealed.
+//!
+//! Older recordings have `meta.json`, the lines and other files beside them, and their seal covers
+//! these sidecars, too.
 //!
 //! | what | hash (BLAKE3, keyed) |
 //! | --- | --- |
@@ -29,7 +33,7 @@ use crate::lines::Lines;
 use crate::meta::Meta;
 use crate::{Error, FilePosition, Result};
 
-pub use verify::{SealReport, Verdict, verify};
+pub use verify::{SealReport, Verdict, sealed_meta, verify};
 
 const ALGORITHM: &str = "blake3-chain-1";
 
@@ -120,6 +124,18 @@ pub struct Seal {
     pub(crate) mac: String,
 }
 
+impl Seal {
+    /// Length of what is sealed, if the recording is finished.
+    pub fn bytes(&self) -> Option<u64> {
+        self.head.as_ref().map(|head| head.bytes)
+    }
+
+    /// Whether it covers a sidecar of this name.
+    pub fn covers(&self, sidecar: &str) -> bool {
+        self.sidecars.iter().any(|sealed| sealed.name == sidecar)
+    }
+}
+
 /// The end of a finished chain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Head {
@@ -140,7 +156,7 @@ pub(crate) struct Sidecar {
     pub(crate) mac: String,
 }
 
-/// A line of `NAME.seal`.
+/// A line of the part `seal`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct SealLine {
     /// Number of the block, from 0.
@@ -170,7 +186,8 @@ impl Sealer {
     }
 
     /// Goes on with a recording that is continued, from the seal in its `meta.json` and the lines
-    /// of `NAME.seal`. The recording has to end where the last line says; see [`Sealer::bytes`].
+    /// of its part `seal`. The recording has to end where the last line says: see
+    /// [`Sealer::bytes`].
     ///
     /// # Errors
     /// When the reader fails, when a line is not what the recorder wrote, and when the key is
@@ -204,8 +221,8 @@ impl Sealer {
         self.bytes
     }
 
-    /// Takes the bytes of one block as written to the file; returns the line to append to
-    /// `NAME.seal`.
+    /// Takes the bytes of one block as written to the file; returns the line for the part
+    /// `seal`.
     pub fn block(&mut self, block: &[u8]) -> Vec<u8> {
         self.hash = self.key.link(&self.hash, self.blocks, block);
         self.bytes += block.len() as u64;
@@ -225,8 +242,8 @@ impl Sealer {
         self.write_meta(meta, None, Vec::new())
     }
 
-    /// Puts the seal of the finished recording into its `meta.json`, over these sidecars (ends of
-    /// names and contents). Nothing in `meta` may be changed afterwards.
+    /// Puts the seal of the finished recording into its last `meta.json`, over sidecars (ends of
+    /// names and contents) if there are any. Nothing in `meta` may be changed afterwards.
     ///
     /// # Errors
     /// None in practice: all of it can be written as JSON.

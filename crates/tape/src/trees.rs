@@ -1,4 +1,4 @@
-//! The kept trees of a recorded session: the lines `tree` of `NAME.events.jsonl`. Each says where
+//! The kept trees of a recorded session: its events of the kind `tree`. Each says where
 //! the files of a snapshot are kept, so that a session can be branched from there.
 
 use std::io::Read;
@@ -61,41 +61,41 @@ pub struct RecordedConversation {
     pub id: String,
 }
 
-/// Reads the kept trees of a sidecar of events, in their order. Other lines are passed over.
+/// Reads the kept trees of events, in their order. Other lines are passed over.
 ///
 /// # Errors
 /// When the reader fails.
-pub fn trees_of(sidecar: impl Read) -> Result<Vec<RecordedTree>> {
-    of_kind(sidecar, "tree")
+pub fn trees_of(events: impl Read) -> Result<Vec<RecordedTree>> {
+    of_kind(events, "tree")
 }
 
-/// Reads from a sidecar of events why files of the session could not be kept.
+/// Reads from events why files of the session could not be kept.
 ///
 /// # Errors
 /// When the reader fails.
-pub fn files_not_kept(sidecar: impl Read) -> Result<Vec<String>> {
+pub fn files_not_kept(events: impl Read) -> Result<Vec<String>> {
     #[derive(Deserialize)]
     struct NotKept {
         why: String,
     }
-    Ok(of_kind::<NotKept>(sidecar, "files_not_kept")?.into_iter().map(|line| line.why).collect())
+    Ok(of_kind::<NotKept>(events, "files_not_kept")?.into_iter().map(|line| line.why).collect())
 }
 
-/// Reads the conversations of a sidecar of events, in their order. Other lines are passed over.
+/// Reads the conversations of events, in their order. Other lines are passed over.
 ///
 /// # Errors
 /// When the reader fails.
-pub fn conversations_of(sidecar: impl Read) -> Result<Vec<RecordedConversation>> {
-    of_kind(sidecar, "conversation")
+pub fn conversations_of(events: impl Read) -> Result<Vec<RecordedConversation>> {
+    of_kind(events, "conversation")
 }
 
-fn of_kind<T: serde::de::DeserializeOwned>(sidecar: impl Read, kind: &str) -> Result<Vec<T>> {
+fn of_kind<T: serde::de::DeserializeOwned>(events: impl Read, kind: &str) -> Result<Vec<T>> {
     #[derive(Deserialize)]
     struct KindOnly {
         kind: String,
     }
     let mark = format!("\"{kind}\"");
-    let mut lines = Lines::new(sidecar);
+    let mut lines = Lines::new(events);
     let mut found = Vec::new();
     while let Some(line) = lines.next_line()? {
         // Most lines are about turns and states, which can be long.

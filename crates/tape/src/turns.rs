@@ -1,5 +1,5 @@
 //! The turns of a recorded session: what was asked and what was answered, as its recorder kept them
-//! in `NAME.events.jsonl`.
+//! in its part `events.jsonl`.
 //!
 //! A program in the alternate screen leaves no lines behind, so its conversation is in the turns
 //! alone. [`TurnWatch`] follows a terminal through a recording and tells these turns from those
@@ -133,12 +133,12 @@ impl RecordedTurn {
     }
 }
 
-/// Whether a line of a sidecar of events is about a turn.
+/// Whether a line of events is about a turn.
 pub fn is_turn(line: &[u8]) -> bool {
     kind_of(line).is_some_and(|kind| kind == "turn")
 }
 
-/// The kind of a line of a sidecar of events.
+/// The kind of a line of events.
 pub(crate) fn kind_of(line: &[u8]) -> Option<String> {
     #[derive(Deserialize)]
     struct KindOnly {
@@ -147,7 +147,7 @@ pub(crate) fn kind_of(line: &[u8]) -> Option<String> {
     serde_json::from_slice::<KindOnly>(line).ok().map(|line| line.kind)
 }
 
-/// Reads the turns of a sidecar of events, in their order. Lines of other kinds are passed over.
+/// Reads the turns of events, in their order. Lines of other kinds are passed over.
 ///
 /// # Errors
 /// When the reader fails, a turn makes no sense, or the turns take too much memory.

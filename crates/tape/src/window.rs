@@ -60,6 +60,14 @@ impl<R: Read> Window<R> {
         Ok(self.end - self.start)
     }
 
+    /// What is left to be read.
+    pub(crate) fn into_rest(self) -> impl Read {
+        let (buf, start, end) = (self.buf, self.start, self.end);
+        let mut seen = io::Cursor::new(buf);
+        seen.set_position(start as u64);
+        seen.take((end - start) as u64).chain(self.inner)
+    }
+
     /// Moves on by `n` bytes, which must be in view.
     pub(crate) fn consume(&mut self, n: usize) {
         let n = n.min(self.end - self.start);

@@ -148,6 +148,9 @@ struct HowArgs {
     /// Replace existing files and their sidecars
     #[arg(long)]
     overwrite: bool,
+    /// Also write NAME.meta.json and other sidecars of an .ahr, for tools that want files
+    #[arg(long, hide_short_help = true)]
+    sidecar: bool,
     /// Keep the readable part of a truncated recording
     #[arg(long, hide_short_help = true)]
     partial: bool,
@@ -320,6 +323,7 @@ fn convert(inputs: &[PathBuf], args: &HowArgs) -> Result<Converted> {
     };
     let mut conversion = Conversion::new(first, target)
         .overwrite(args.overwrite)
+        .sidecars(args.sidecar)
         .partial(args.partial)
         .quality(args.brotli_q)
         .edit(args.edits());

@@ -1,5 +1,6 @@
-//! `tapdeck index`: keyframes beside a recording, so that it opens at any moment at once.
+//! `tapdeck index`: keyframes in a recording, so that it opens at any moment at once.
 
+use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -7,7 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use clap::Args;
 use serde_json::{Value, json};
-use tapdeck_host::{Blocks, sidecar};
+use tapdeck_host::{Addition, Blocks, ReadSeek, sidecar};
+use tapdeck_tape::ahr::parts::INDEX;
 use tapdeck_tape::index::{Index, IndexBuilder, IndexOptions, index_blocks};
 
 use crate::ending::{Ending, Report, print_json, say};
@@ -16,14 +18,13 @@ use crate::human;
 use crate::input::native;
 use crate::keys::IdentityArgs;
 use crate::progress::Progress;
-use tapdeck::OutFile;
 
-/// Write a recording's index, NAME.ahx, for fast seeking.
+/// Add an index to a recording, for fast seeking.
 #[derive(Args)]
 #[command(after_help = "\
 Keeps a valid index, completes a partial one, and rebuilds one that is damaged or belongs to another
-recording. rec writes an index while it records. An index is optional: without one, seeking reads the
-recording from the start.
+recording. The index is added to the recording itself. rec writes one while it records. An index is
+optional: without one, seeking reads the recording from the start.
 
 Examples:
   tapdeck index demo.ahr
@@ -69,33 +70,32 @@ struct Indexed {
 
 fn index(recording: &Path, force: bool) -> Result<Indexed> {
     if recording.as_os_str() == "-" {
-        return Err(Failure::usage("an index stands beside its recording: name a file"));
+        return Err(Failure::usage("an index is added to its recording: name a file"));
     }
     if tapdeck_host::is_encrypted(recording) {
         let path = recording.display();
-        let why = "an index would hold its screens in the clear";
+        let why = "the index would hold its screens in the clear";
         return Err(Failure::check(format!("{path} is encrypted, and cannot be indexed: {why}")));
     }
     let source = native(recording, &IdentityArgs::default(), "indexed")?;
     let file = source.file().map_err(|e| Failure::io(format!("{}: {e}", recording.display())))?;
-    let path = sidecar(recording, "ahx");
     let fail = |e: &dyn std::fmt::Display| Failure::io(format!("{}: {e}", recording.display()));
     let pipes = source.meta().is_some_and(|meta| meta.pipes);
     let options = IndexOptions::default().pipes(pipes);
-    let (partial, why) = match Existing::find(&path, &file, force, options) {
-        Existing::Whole(index, bytes) => return Ok(Indexed { path, index, bytes, why: None }),
+    let (partial, why) = match Existing::find(source.sidecar(INDEX), &file, force, options) {
+        Existing::Whole(index, bytes) => {
+            return Ok(Indexed { path: recording.to_owned(), index, bytes, why: None });
+        }
         Existing::Partial(partial) => (*partial, "broke off, and was gone on with"),
         Existing::Useless(why) => (PartialIndex::new(options), why),
     };
     let total = file.metadata().map_or(0, |m| m.len());
     let done = Arc::new(AtomicU64::new(partial.offset));
     let mut progress = Progress::new("indexing");
-    let name = path.display().to_string();
-    let cannot = |e: std::io::Error| Failure::io(format!("cannot write {name}: {e}"));
-    let mut out = OutFile::create(&path, true).map_err(cannot)?;
+    let mut out = tapdeck_host::scratch().map_err(|e| Failure::io(format!("no temporary file: {e}")))?;
     let mut bytes = 0;
     if let Some(mut kept) = partial.old {
-        bytes = std::io::copy(&mut kept, &mut out).map_err(cannot)?;
+        bytes = std::io::copy(&mut kept, &mut out).map_err(|e| fail(&e))?;
     }
     let mut blocks =
         Blocks::open(Arc::new(source.file().map_err(|e| fail(&e))?), partial.offset, done.clone());
@@ -111,17 +111,24 @@ fn index(recording: &Path, force: bool) -> Result<Indexed> {
     progress.clear();
     built.map_err(|stop| match stop {
         IndexError::Tape(e) => fail(&e),
-        IndexError::Out(e) => cannot(e),
+        IndexError::Out(e) => fail(&e),
     })?;
-    out.commit().map_err(cannot)?;
-    let index =
-        std::fs::File::open(&path).map_err(|e| fail(&e)).and_then(|f| Index::load(f).map_err(|e| fail(&e)));
-    let index = index.map_err(|_| {
-        // The index of a file without a recording is of no use; the failure is reported anyway.
-        let _ = std::fs::remove_file(&path);
+    let index = Index::load(&out).map_err(|_| {
         Failure::check(format!("{}: no recording: not one whole block in it", recording.display()))
     })?;
-    Ok(Indexed { path, index, bytes, why: Some(why) })
+    out.rewind().map_err(|e| fail(&e))?;
+    add(recording, out)?;
+    Ok(Indexed { path: recording.to_owned(), index, bytes, why: Some(why) })
+}
+
+/// Adds an index to a recording. One beside it, of an earlier version, is of no use any more.
+fn add(recording: &Path, index: File) -> Result<()> {
+    let mut addition = Addition::begin(recording)?;
+    addition.add_from(INDEX, index)?;
+    addition.commit()?;
+    // Most often there is none.
+    let _ = tapdeck_host::disk::remove_file(&sidecar(recording, INDEX));
+    Ok(())
 }
 
 /// The index that is there already.
@@ -134,17 +141,17 @@ enum Existing {
 }
 
 impl Existing {
-    fn find(path: &Path, recording: &std::fs::File, force: bool, options: IndexOptions) -> Self {
-        let Ok(mut old) = std::fs::File::open(path) else { return Self::Useless("written") };
+    fn find(old: Option<Box<dyn ReadSeek>>, recording: &File, force: bool, options: IndexOptions) -> Self {
+        let Some(mut old) = old else { return Self::Useless("written") };
         if force {
             return Self::Useless("made anew");
         }
         let unfit = Self::Useless("did not fit, and was made anew");
-        let Ok(mut index) = Index::load(&old) else { return unfit };
+        let Ok(mut index) = Index::load(&mut old) else { return unfit };
         let Ok(fits) = index.check(recording) else { return unfit };
         let whole = index.whole_keyframes(&mut old);
         if fits && whole == index.keyframes.len() {
-            let bytes = old.metadata().map_or(0, |m| m.len());
+            let bytes = old.seek(SeekFrom::End(0)).unwrap_or(0);
             return Self::Whole(index, bytes);
         }
         index.keyframes.truncate(whole);
@@ -156,7 +163,7 @@ impl Existing {
 struct PartialIndex {
     builder: IndexBuilder,
     /// The part of the existing index that is kept.
-    old: Option<std::io::Take<std::fs::File>>,
+    old: Option<std::io::Take<Box<dyn ReadSeek>>>,
     /// The place in the recording from which to go on.
     offset: u64,
 }
@@ -168,7 +175,7 @@ impl PartialIndex {
     }
 
     /// The index up to its last keyframe.
-    fn by(options: IndexOptions, index: &Index, mut old: std::fs::File) -> Option<Self> {
+    fn by(options: IndexOptions, index: &Index, mut old: Box<dyn ReadSeek>) -> Option<Self> {
         let keyframe = index.keyframes.last()?;
         let dump = index.dump(&mut old, keyframe).ok()?;
         old.seek(SeekFrom::Start(0)).ok()?;
@@ -198,15 +205,14 @@ impl Indexed {
             human::bytes(self.bytes)
         );
         match self.why {
-            Some(why) => say(format_args!("{} {why}: {amount}", self.path.display())),
-            None => say(format_args!("{} fits: {amount}", self.path.display())),
+            Some(why) => say(format_args!("the index of {} {why}: {amount}", self.path.display())),
+            None => say(format_args!("the index of {} fits: {amount}", self.path.display())),
         }
     }
 
     fn to_json(&self, recording: &Path) -> Value {
         json!({
             "file": recording.to_string_lossy(),
-            "index": self.path.to_string_lossy(),
             "written": self.why.is_some(),
             "keyframes": self.index.keyframes.len(),
             "moments": self.index.moments.len(),

@@ -1,11 +1,13 @@
 //! `tapdeck info`: what a recording is.
 
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::{Value, json};
 use tapdeck_core::{Exit, Time, WallTime};
 use tapdeck_host::Source;
+use tapdeck_tape::ahr::parts::{EVENTS, INDEX, INSTRUCTIONS, META};
 use tapdeck_tape::ahr::{Ending as Ended, Summary};
 use tapdeck_tape::cassette::Cassette;
 use tapdeck_tape::meta::{EditSource, Meta};
@@ -17,7 +19,7 @@ use crate::health::{summarise, summary_json};
 use crate::human;
 use crate::input::InputArgs;
 
-/// Show a recording's metadata: command, size, duration, event counts.
+/// Show a recording's metadata: command, size, duration, event counts, and what else is in it.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -33,6 +35,9 @@ pub(crate) struct InfoArgs {
     #[arg(long)]
     json: bool,
 }
+
+/// With more output than this, a recording opens faster with an index.
+const WORTH_AN_INDEX: u64 = 4 << 20;
 
 pub(crate) fn run(args: &InfoArgs) -> Result {
     let report = Report::json(args.json);
@@ -147,7 +152,86 @@ fn to_json(source: &Source, summary: &Summary, meta: Option<&Meta>) -> Value {
     json!({
         "file": path.to_string_lossy(), "encrypted": source.is_encrypted(), "meta": meta,
         "summary": summary_json(path, summary),
+        "parts": parts(source).iter().map(Part::to_json).collect::<Vec<_>>(),
+        "missing": missing(source, summary), "beside": beside(source),
     })
+}
+
+/// What a recording holds besides the session itself.
+struct Part {
+    name: String,
+    bytes: u64,
+    /// Lines, or keyframes of the index.
+    count: Option<u64>,
+}
+
+impl Part {
+    fn to_json(&self) -> Value {
+        json!({"name": self.name, "bytes": self.bytes, "count": self.count})
+    }
+
+    fn counted(&self) -> String {
+        let one = self.count == Some(1);
+        let what = match (&*self.name, one) {
+            (INSTRUCTIONS, true) => "instruction",
+            (INSTRUCTIONS, false) => "instructions",
+            (INDEX, true) => "keyframe",
+            (INDEX, false) => "keyframes",
+            (_, true) => "line",
+            (_, false) => "lines",
+        };
+        let bytes = human::bytes(self.bytes);
+        self.count.map_or_else(|| bytes.clone(), |count| format!("{count} {what}, {bytes}"))
+    }
+}
+
+fn parts(source: &Source) -> Vec<Part> {
+    let part = |(name, bytes): (&str, u64)| {
+        let count = match name {
+            INDEX => source.index().map(|(index, _)| index.keyframes.len() as u64),
+            INSTRUCTIONS => source.instructions().ok().map(|all| all.len() as u64),
+            META | EVENTS => source.sidecar(name).and_then(|part| lines(part).ok()),
+            _ => None,
+        };
+        Part { name: human::printable(name), bytes, count }
+    };
+    source.parts().list().map(part).collect()
+}
+
+fn lines(part: impl Read) -> io::Result<u64> {
+    let mut part = BufReader::with_capacity(1 << 16, part);
+    let mut lines = 0;
+    loop {
+        let some = part.fill_buf()?;
+        if some.is_empty() {
+            return Ok(lines);
+        }
+        lines += some.iter().filter(|b| **b == b'\n').count() as u64;
+        let n = some.len();
+        part.consume(n);
+    }
+}
+
+/// What a recording of this version has, and this one has not.
+fn missing(source: &Source, s: &Summary) -> Vec<&'static str> {
+    let has = |name| source.parts().len_of(name).is_some();
+    let mut missing = Vec::new();
+    if !has(META) {
+        missing.push("meta.json");
+    }
+    if !s.has_last_block {
+        missing.push("its end");
+    }
+    if !has(INDEX) && s.output_bytes > WORTH_AN_INDEX && !source.is_encrypted() {
+        missing.push("an index");
+    }
+    missing
+}
+
+/// The names of files beside a recording that say more of it.
+fn beside(source: &Source) -> Vec<String> {
+    let name = |path: PathBuf| Some(human::printable(&path.file_name()?.to_string_lossy()));
+    source.beside().into_iter().filter_map(name).collect()
 }
 
 fn to_text(source: &Source, s: &Summary, meta: Option<&Meta>) -> String {
@@ -206,6 +290,17 @@ fn to_text(source: &Source, s: &Summary, meta: Option<&Meta>) -> String {
         line("snapshots", s.snapshots.to_string());
     }
     line("on disk", format!("{} in {} blocks", human::bytes(s.file_bytes), s.blocks));
+    for (i, part) in parts(source).iter().enumerate() {
+        line(if i == 0 { "in it" } else { "" }, format!("{}: {}", part.name, part.counted()));
+    }
+    let missing = missing(source, s);
+    if !missing.is_empty() {
+        line("not in it", missing.join(", "));
+    }
+    let beside = beside(source);
+    if !beside.is_empty() {
+        line("beside it", format!("{}; see tapdeck repair --adopt", beside.join(", ")));
+    }
     if source.is_encrypted() {
         line("encrypted", "to keys of age".into());
     }

@@ -127,6 +127,9 @@ pub(crate) struct RecArgs {
     /// Replace an existing recording
     #[arg(long)]
     overwrite: bool,
+    /// Also write NAME.meta.json and other sidecars, for tools that want files
+    #[arg(long, conflicts_with_all = ["encrypt", "attach"], hide_short_help = true)]
+    sidecar: bool,
     /// Brotli compression level, from 0 to 11
     #[arg(long, value_name = "Q", default_value_t = 4, value_parser = clap::value_parser!(u8).range(0..=11), hide_short_help = true)]
     brotli_q: u8,
@@ -320,6 +323,7 @@ impl RecArgs {
             .idle_limit(self.idle_time_limit)
             .index(self.index)
             .sync(self.sync)
+            .sidecars(self.sidecar)
             .on_failure(
                 OnFailure::default()
                     .action(self.strict.unwrap_or(Strict::Off).action())

@@ -2,11 +2,12 @@
 //! took.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::{Value, json};
 use tapdeck::convert::{ConvertError, Digest, Repaired};
+use tapdeck_host::adopt_sidecars;
 
 use crate::ending::{Ending, print_json, say};
 use crate::failure::{Failure, Result};
@@ -19,23 +20,29 @@ use crate::{human, parse};
 #[derive(Args)]
 #[command(after_help = "\
 Copies intact blocks unchanged, keeps the readable part of torn blocks, restores the order of blocks,
-and marks where output is missing and how much. Sidecars are copied, except the seal, which is valid
-only for the original. The original is not changed.
+and marks where output is missing and how much. The original is not changed.
+
+Older recordings have files beside them, such as NAME.meta.json. --adopt puts these into the
+recording and removes them; nothing else is repaired.
 
 Exit codes:
-  0   the copy was written
+  0   the copy was written, or the files were adopted
   1   nothing could be recovered
 
 Examples:
   tapdeck repair crashed.ahr -o clean.ahr
-  tapdeck verify clean.ahr")]
+  tapdeck verify clean.ahr
+  tapdeck repair --adopt old.ahr")]
 pub(crate) struct RepairArgs {
     /// The recording
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// The clean copy to write
-    #[arg(short, long, value_name = "OUT", value_parser = parse::file())]
-    output: PathBuf,
+    #[arg(short, long, value_name = "OUT", value_parser = parse::file(), required_unless_present = "adopt")]
+    output: Option<PathBuf>,
+    /// Put the files beside the recording into it, and remove them
+    #[arg(long, conflicts_with_all = ["output", "overwrite"])]
+    adopt: bool,
     /// Replace existing files
     #[arg(long)]
     overwrite: bool,
@@ -50,22 +57,39 @@ pub(crate) struct RepairArgs {
 const SHOWN: usize = 20;
 
 pub(crate) fn run(args: &RepairArgs) -> Result {
-    let done = repair(args).map_err(|failure| failure.about("file", args.file.to_string_lossy()))?;
-    if args.json {
-        print_json(&done.to_json(args));
-    } else {
-        done.say(args);
-    }
+    let done = match &args.output {
+        Some(output) => repair(args, output).map(|done| done.report(args)),
+        None => adopt(args),
+    };
+    done.map_err(|failure| failure.about("file", args.file.to_string_lossy()))?;
     Ok(Ending::Done)
 }
 
-/// The copy that was made.
-struct Done(Repaired);
+/// Puts the files beside a recording into it.
+fn adopt(args: &RepairArgs) -> Result<()> {
+    let adopted = adopt_sidecars(&args.file)?;
+    if args.json {
+        let adopted: Vec<_> = adopted.iter().map(|path| path.to_string_lossy()).collect();
+        print_json(&json!({"file": args.file.to_string_lossy(), "adopted": adopted}));
+        return Ok(());
+    }
+    let file = args.file.display();
+    for path in &adopted {
+        say(format_args!("{} is in {file} now", path.display()));
+    }
+    if adopted.is_empty() {
+        say(format_args!("beside {file} there is nothing to put into it"));
+    }
+    Ok(())
+}
 
-fn repair(args: &RepairArgs) -> Result<Done, Failure> {
+/// The copy that was made, and where.
+struct Done(Repaired, PathBuf);
+
+fn repair(args: &RepairArgs, output: &Path) -> Result<Done, Failure> {
     let source = native(&args.file, &args.identity, "repaired; see tapdeck convert --partial")?;
-    let repaired = tapdeck::convert::repair(&source, &args.output, args.overwrite);
-    repaired.map(Done).map_err(|e| match e {
+    let repaired = tapdeck::convert::repair(&source, output, args.overwrite);
+    repaired.map(|repaired| Done(repaired, output.to_owned())).map_err(|e| match e {
         ConvertError::Exists(path) => Failure::write(&path, &io::ErrorKind::AlreadyExists.into()),
         ConvertError::Write { path, source } => Failure::write(&path, &source),
         ConvertError::SameFile(path) => {
@@ -79,8 +103,16 @@ fn repair(args: &RepairArgs) -> Result<Done, Failure> {
 }
 
 impl Done {
+    fn report(&self, args: &RepairArgs) {
+        if args.json {
+            print_json(&self.to_json(args));
+        } else {
+            self.say(args);
+        }
+    }
+
     fn say(&self, args: &RepairArgs) {
-        let (from, to) = (args.file.display(), args.output.display());
+        let (from, to) = (args.file.display(), self.1.display());
         let written =
             format!("{} blocks copied, {} written", self.0.blocks_copied, human::bytes(self.0.written));
         let lost = self.0.before.lost_while_recording();
@@ -110,7 +142,7 @@ impl Done {
         }
         if matches!(self.0.digest, Digest::Differs) {
             say(format_args!(
-                "{from} is not the file that its meta.json describes: SHA-256 differs; that of {to} speaks of the copy alone"
+                "{from} is not what it was when it was finished: SHA-256 differs; that of {to} speaks of the copy alone"
             ));
         }
         if !self.0.after.is_whole() {
@@ -121,7 +153,7 @@ impl Done {
     fn to_json(&self, args: &RepairArgs) -> Value {
         json!({
             "file": args.file.to_string_lossy(),
-            "out": args.output.to_string_lossy(),
+            "out": self.1.to_string_lossy(),
             "whole": self.0.before.is_whole(),
             "copy_whole": self.0.after.is_whole(),
             "sha256_matches": digest_json(self.0.digest),

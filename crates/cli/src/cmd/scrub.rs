@@ -11,8 +11,9 @@ use tapdeck::convert::To;
 use tapdeck::scrub::{Owner, packs};
 use tapdeck_core::scrub::{BUILTIN, Hit, PACKS, Report, RuleReport, Rules, ScrubStream, Scrubber};
 use tapdeck_host::cassette::{self, CassetteFolder, new_uuid};
-use tapdeck_host::{Clock, Source, file_digest, sidecar, timing_names};
-use tapdeck_tape::ahr::Quality;
+use tapdeck_host::{Clock, RunningDigest, Source, timing_names};
+use tapdeck_tape::ahr::parts::{EVENTS, INSTRUCTIONS, META};
+use tapdeck_tape::ahr::{CarriedEvents, Place, Quality, part_blocks};
 use tapdeck_tape::cassette::Cassette;
 use tapdeck_tape::scrub::{Scrubbed, first_size, scrub_line, scrub_meta, study};
 use tapdeck_tape::zst::ZstWriter;
@@ -32,7 +33,7 @@ use tapdeck::OutFile;
 #[command(after_help = "\
 Matches rules against the screen, so it finds a secret that was written in pieces, contains color
 sequences, wraps, or was assembled with cursor movements. The mask has the same width: sequences,
-times, chunks and offsets do not change. Input, titles, links, the clipboard and sidecars are masked,
+times, chunks and offsets do not change. Input, titles, links, the clipboard and events are masked,
 too. A secret that is recognized once is masked everywhere, even where only a part of it is visible.
 
 The exit code is 1 if something could not be checked or masked; with --dry-run, also if something
@@ -259,10 +260,10 @@ fn scrub(args: &ScrubCommand) -> Result<Outcome> {
         }
     };
     progress.clear();
+    scrub_parts(&source, reader.scrubber(), sink.as_mut(), args)?;
     if let Some(sink) = &mut sink {
         sink.finish()?;
     }
-    beside(&source, reader.scrubber(), sink.as_mut(), args)?;
     Ok(Outcome { report: reader.scrubber().report(), notes })
 }
 
@@ -331,11 +332,12 @@ struct Sink {
     main: Option<OutFile>,
     timing: Option<(PathBuf, OutFile)>,
     zst: Option<ZstWriter>,
-    /// It is a native recording in a file, which has sidecars.
+    /// It is a native recording in a file, beside which something older may stand.
     native: bool,
     overwrite: bool,
-    /// Lines that the writer made for `events.jsonl`.
-    events: Vec<u8>,
+    /// What was written, and where parts of a native recording go.
+    digest: RunningDigest,
+    place: Option<Place>,
 }
 
 impl Sink {
@@ -373,7 +375,8 @@ impl Sink {
             zst: zst.map_err(|e| Failure::io(e.to_string()))?,
             native: container.format == Format::Ahr && !container.zst && !to_stdout,
             overwrite: args.overwrite,
-            events: Vec::new(),
+            digest: RunningDigest::default(),
+            place: None,
         };
         Ok((writer, sink))
     }
@@ -387,17 +390,26 @@ fn is_same_kind(a: Container, b: Container) -> bool {
 
 impl Sink {
     fn put(&mut self, parts: &mut Parts) -> Result<()> {
-        if let Some(zst) = &mut self.zst {
-            zst.step(&mut parts.main).map_err(|e| Failure::io(e.to_string()))?;
-        }
-        self.write(&parts.main)?;
+        self.place = parts.place.or(self.place);
+        self.put_main(&mut parts.main)?;
         if let Some((path, file)) = &mut self.timing {
             file.write_all(&parts.timing).map_err(|e| Failure::write(path, &e))?;
         }
-        if self.native {
-            self.events.extend_from_slice(&parts.events);
-        }
         Ok(())
+    }
+
+    fn put_main(&mut self, bytes: &mut Vec<u8>) -> Result<()> {
+        self.digest.update(bytes);
+        if let Some(zst) = &mut self.zst {
+            zst.step(bytes).map_err(|e| Failure::io(e.to_string()))?;
+        }
+        self.write(bytes)
+    }
+
+    /// Adds to a part of a native recording.
+    fn put_part(&mut self, name: &str, bytes: &[u8], quality: u8) -> Result<()> {
+        let Some(place) = self.place else { return Ok(()) };
+        self.put_main(&mut part_blocks(&[(name, bytes)], place, Quality::Brotli(quality), true).concat())
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<()> {
@@ -425,49 +437,53 @@ impl Sink {
     }
 }
 
-/// Scrubs the sidecars of a native recording. Without `sink`, only counts.
-fn beside(
+/// Scrubs what a native recording says of itself. Without `sink`, only counts.
+fn scrub_parts(
     source: &Source,
     scrubber: &mut Scrubber,
-    sink: Option<&mut Sink>,
+    mut sink: Option<&mut Sink>,
     args: &ScrubCommand,
 ) -> Result<()> {
     if source.container().format != Format::Ahr {
         return Ok(());
     }
-    let made = sink.as_ref().map(|s| s.events.clone()).unwrap_or_default();
-    let put = |suffix: &str, bytes: &[u8]| -> Result<()> {
-        let Some(sink) = sink.as_ref().filter(|s| s.native && !bytes.is_empty()) else { return Ok(()) };
-        let path = sidecar(&sink.path, suffix);
-        let fail = |e: io::Error| Failure::write(&path, &e);
-        let mut file = OutFile::create(&path, args.overwrite).map_err(fail)?;
-        file.write_all(bytes).and_then(|()| file.commit()).map_err(fail)
-    };
-    for suffix in ["snapshots.jsonl", "events.jsonl"] {
-        let mut lines = match source.sidecar(suffix) {
-            Some(old) => scrub_lines(BufReader::new(old), scrubber)
-                .map_err(|e| Failure::io(format!("{} of {}: {e}", suffix, source.path().display())))?,
-            None => Vec::new(),
+    for part in [EVENTS, INSTRUCTIONS] {
+        let Some(old) = source.sidecar(part) else { continue };
+        let fail =
+            |e: &dyn std::fmt::Display| Failure::io(format!("{part} of {}: {e}", source.path().display()));
+        let lines = scrub_lines(BufReader::new(old), scrubber).map_err(|e| fail(&e))?;
+        let lines = match part {
+            // The writer has written those of markers.
+            EVENTS => carried_events(&lines).map_err(|e| fail(&e))?,
+            _ => lines,
         };
-        if suffix == "events.jsonl" && lines.is_empty() {
-            lines = made.clone();
+        if let Some(sink) = &mut sink {
+            sink.put_part(part, &lines, args.brotli_q)?;
         }
-        put(suffix, &lines)?;
     }
     if let Some(mut meta) = source.meta() {
         scrub_meta(&mut meta, scrubber);
-        if let Some(sink) = sink.as_ref().filter(|s| s.native) {
+        if let Some(sink) = sink {
             // The seal is of the original bytes.
-            meta.seal = None;
+            (meta.seal, meta.sha256) = (None, None);
             meta.brotli_q = Some(args.brotli_q);
-            let digest = file_digest(&sink.path).map_err(|e| Failure::write(&sink.path, &e))?;
-            meta.sha256 = Some(digest);
+            meta.digest = Some(sink.digest.digest());
             meta.extra.insert("scrubbed", JsonValue::of(&json!({"tapdeck": env!("CARGO_PKG_VERSION")})));
-            let bytes = meta.to_bytes().map_err(|e| Failure::io(e.to_string()))?;
-            put("meta.json", &bytes)?;
+            let line = meta.to_line().map_err(|e| Failure::io(e.to_string()))?;
+            sink.put_part(META, &line, args.brotli_q)?;
         }
     }
     Ok(())
+}
+
+/// The events that a writer does not write itself.
+fn carried_events(lines: &[u8]) -> tapdeck_tape::Result<Vec<u8>> {
+    let mut carried = CarriedEvents::new(lines);
+    let mut out = Vec::new();
+    while let Some(line) = carried.next_up_to(u64::MAX)? {
+        out.extend_from_slice(&line);
+    }
+    Ok(out)
 }
 
 fn scrub_lines(mut from: impl BufRead, scrubber: &mut Scrubber) -> io::Result<Vec<u8>> {

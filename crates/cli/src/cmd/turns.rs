@@ -26,7 +26,7 @@ use crate::sessions::{ANSWER, ask, connect, find, split_turn_id};
     subcommand_negates_reqs = true,
     after_help = "\
 A turn is the text submitted at a prompt and the program's output until its next prompt. SESSION may
-also be a recording; its turns are in NAME.events.jsonl.
+also be a recording, which has its turns.
 
 Examples:
   tapdeck turns build

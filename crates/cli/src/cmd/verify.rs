@@ -1,15 +1,15 @@
 //! `tapdeck verify`: whether every block of a recording is whole, and what is lost if not; with a
 //! key, whether the recording is what was sealed.
 
-use std::fs::File;
-use std::io::BufReader;
+use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::{Value, json};
 use tapdeck::convert::Digest;
 use tapdeck_core::Time;
-use tapdeck_host::{Source, SourceError, find_sidecar, sidecar};
+use tapdeck_host::{SEALED_SIDECARS, Source, SourceError};
+use tapdeck_tape::ahr::parts::{INSTRUCTIONS, SEAL};
 use tapdeck_tape::ahr::{Ending as Ended, Mark, Summary};
 use tapdeck_tape::seal::{self, SealKey, SealReport, Verdict};
 use tapdeck_tape::{Format, Header, Item, Kind};
@@ -79,13 +79,14 @@ fn check(path: &Path, input: &InputArgs, key: Option<&SealKey>, as_json: bool) -
     let summary = summarise(&source)?;
     let digest = Digest::of(&source);
     let sealed = key.map(|key| check_seal(&source, key)).transpose()?;
-    let seal_is_there = source.meta().is_some_and(|m| m.seal.is_some());
+    let seal_is_there = source.all_meta().iter().any(|m| m.seal.is_some());
     if as_json {
-        print_json(&to_json(path, &summary, &digest, sealed.as_ref(), seal_is_there));
+        print_json(&to_json(&source, &summary, &digest, sealed.as_ref(), seal_is_there));
     } else {
         report(path, &summary, &digest);
+        report_additions(&source, seal_is_there);
         match &sealed {
-            Some(sealed) => report_seal(path, sealed),
+            Some(sealed) => report_seal(sealed),
             None if seal_is_there => print(format_args!("  sealed: give the key with --key to check it\n")),
             None => {}
         }
@@ -188,26 +189,31 @@ fn tells_end(source: &Source, header: &Header) -> bool {
 fn check_seal(source: &Source, key: &SealKey) -> Result<SealReport> {
     let path = source.path();
     let fail = |e: &dyn std::fmt::Display| Failure::io(format!("{}: {e}", path.display()));
-    let Some(meta) = source.meta() else {
-        return Err(Failure::check(format!(
-            "{}: no meta.json beside it, so no seal to check",
-            path.display()
-        )));
+    let metas = source.all_meta();
+    let Some(meta) = seal::sealed_meta(&metas, key).or(metas.last()) else {
+        let what = "it does not describe itself, so there is no seal to check";
+        return Err(Failure::check(format!("{}: {what}", path.display())));
     };
-    let lines = File::open(find_sidecar(path, "seal")).ok().map(BufReader::new);
-    let contents: Vec<(&str, Vec<u8>)> = tapdeck_host::SEALED_SIDECARS
-        .iter()
-        .filter_map(|name| Some((*name, std::fs::read(find_sidecar(path, name)).ok()?)))
-        .collect();
+    let lines = source.sidecar(SEAL).map(BufReader::new);
+    // Events in a recording are in its sealed blocks; a seal of an earlier version names them.
+    let covered = |name: &str| meta.seal.as_ref().is_some_and(|seal| seal.covers(name));
+    let asked = |name: &&&str| covered(name) || source.parts().len_of(name).is_none();
+    let mut contents: Vec<(&str, Vec<u8>)> = Vec::new();
+    for name in SEALED_SIDECARS.iter().filter(asked) {
+        let Some(mut sidecar) = source.sidecar(name) else { continue };
+        let mut bytes = Vec::new();
+        sidecar.read_to_end(&mut bytes).map_err(|e| fail(&e))?;
+        contents.push((name, bytes));
+    }
     let sidecars: Vec<(&str, &[u8])> = contents.iter().map(|(name, bytes)| (*name, &bytes[..])).collect();
     let recording = BufReader::with_capacity(1 << 16, source.file().map_err(|e| fail(&e))?);
-    seal::verify(recording, &meta, lines, &sidecars, key).map_err(|e| fail(&e))
+    seal::verify(recording, meta, lines, &sidecars, key).map_err(|e| fail(&e))
 }
 
-fn report_seal(path: &Path, sealed: &SealReport) {
+fn report_seal(sealed: &SealReport) {
     let verdict = match sealed.verdict {
         Verdict::Intact => {
-            "seal intact: the recording, its meta.json, events and snapshots are what was sealed".to_owned()
+            "seal intact: the recording, its meta.json and its events are what was sealed".to_owned()
         }
         Verdict::Unfinished => {
             format!("seal unfinished: {} blocks are proven, but not that they are all", sealed.blocks)
@@ -217,20 +223,25 @@ fn report_seal(path: &Path, sealed: &SealReport) {
         Verdict::Unsealed => "not sealed".to_owned(),
     };
     print(format_args!("  {verdict}\n"));
-    if sealed.verdict == Verdict::Intact {
-        let (lines, notes) = (sidecar(path, "seal"), sidecar(path, "instructions.jsonl"));
-        if !lines.exists() {
-            print(format_args!("  {} is gone: it would only tell where a change is\n", printable(&lines)));
-        }
-        if notes.exists() {
-            print(format_args!("  {} is not sealed: it is written later\n", printable(&notes)));
-        }
-    }
     for problem in &sealed.problems {
         print(format_args!("  {}\n", human::printable(problem)));
     }
     if sealed.more > 0 {
         print(format_args!("  and {} more\n", sealed.more));
+    }
+}
+
+/// What was added since the recording was finished, and what stands beside it.
+fn report_additions(source: &Source, sealed: bool) {
+    let not_sealed = if sealed { ", and not sealed" } else { "" };
+    for (part, bytes) in source.additions() {
+        let (part, bytes) = (human::printable(part), human::bytes(bytes));
+        print(format_args!("  added since it was finished{not_sealed}: {part}, {bytes}\n"));
+    }
+    for path in source.beside() {
+        if path.to_string_lossy().ends_with(INSTRUCTIONS) {
+            print(format_args!("  {} is not sealed: it was written later\n", printable(&path)));
+        }
     }
 }
 
@@ -280,18 +291,20 @@ fn report(path: &Path, s: &Summary, digest: &Digest) {
         print(format_args!("  {fault}\n"));
     }
     if matches!(digest, Digest::Differs) {
-        print(format_args!("  the file is not the one that its meta.json describes: SHA-256 differs\n"));
+        print(format_args!("  it is not what it was when it was finished: SHA-256 differs\n"));
     }
 }
 
 fn to_json(
-    path: &Path,
+    source: &Source,
     summary: &Summary,
     digest: &Digest,
     sealed: Option<&SealReport>,
     seal_is_there: bool,
 ) -> Value {
-    let mut value = summary_json(path, summary);
+    let mut value = summary_json(source.path(), summary);
+    let added = |(part, bytes): (&str, u64)| json!({"part": part, "bytes": bytes});
+    value["added"] = source.additions().into_iter().map(added).collect();
     value["sha256_matches"] = digest_json(*digest);
     value["sealed"] = seal_is_there.into();
     value["seal"] = sealed.map_or(Value::Null, |s| {

@@ -37,8 +37,8 @@ it moves to the time at which the answer was on the screen.
 Drag to select text; y copies it to the clipboard.
 
 i, or a click on the left border, adds an instruction to a line. It is saved in
-NAME.instructions.jsonl with the nearest snapshot. If the recording has kept files, tapdeck branch
-can then branch the session there; the setting [view] branch_command names another program.
+the recording with the nearest snapshot. If the recording has kept files, tapdeck branch can then
+branch the session there; the setting [view] branch_command names another program.
 
 Viewing a live session does not resize it and sends no input. Enter takes the stick (control) to type
 to the program; Ctrl-] releases it.

@@ -3,21 +3,18 @@
 //! resizes the session.
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::BufReader;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use tapdeck_core::{Offset, Time, WallTime};
+use tapdeck_core::{Offset, Time};
 use tapdeck_host::backend::command_line;
 use tapdeck_host::registry::{self, Listing};
-use tapdeck_host::{Clock, processes, sidecar};
+use tapdeck_host::{Clock, SnapshotWatch, processes};
 use tapdeck_proto::attach::{Asked, Said};
 use tapdeck_proto::bus::{AgentState, Kill, Rename, Role};
 use tapdeck_serve::client::{Attach, Attachment, ClientError, Incoming, connect_to, exit_of};
 use tapdeck_serve::door::Address;
-use tapdeck_tape::{Moment, snapshots_of};
 use tapdeck_term::Size;
 
 use super::dash::{Entry, Registry};
@@ -42,11 +39,9 @@ struct SessionLink {
     clock: Clock,
 }
 
-/// The list of snapshots beside the recording that the session makes.
+/// The snapshots in the recording that the session makes.
 struct Snapshots {
-    path: PathBuf,
-    len: u64,
-    known: usize,
+    watch: SnapshotWatch,
     looked: Option<Time>,
 }
 
@@ -62,12 +57,10 @@ pub fn watch(listing: &Listing, name: &str, scrollback: usize, outlives: bool) -
     let address = Address::Unix(listing.socket.clone());
     let (attachment, opened) = Attachment::open(&address, &attach)?;
     let own_name = if opened.name.is_empty() { name.to_owned() } else { opened.name.clone() };
-    let snapshots = listing.recording.as_deref().map(|path| Snapshots {
-        path: sidecar(Path::new(path), "snapshots.jsonl"),
-        len: 0,
-        known: 0,
-        looked: None,
-    });
+    let snapshots = listing
+        .recording
+        .as_deref()
+        .map(|path| Snapshots { watch: SnapshotWatch::new(PathBuf::from(path)), looked: None });
     let link = SessionLink {
         attachment,
         listing: listing.clone(),
@@ -130,7 +123,7 @@ impl SessionLink {
         }
     }
 
-    /// Reads the list of snapshots when it has grown.
+    /// Takes the snapshots that were recorded since the last look.
     fn look_for_snapshots(&mut self, news: &mut Vec<News>) {
         let Some(snapshots) = &mut self.snapshots else { return };
         let now = self.clock.now().mono;
@@ -138,14 +131,7 @@ impl SessionLink {
             return;
         }
         snapshots.looked = Some(now);
-        let Ok(file) = File::open(&snapshots.path) else { return };
-        let len = file.metadata().map_or(0, |m| m.len());
-        if len == snapshots.len {
-            return;
-        }
-        let all: Vec<Moment> = snapshots_of(BufReader::new(file), WallTime::ZERO).unwrap_or_default();
-        news.extend(all.iter().skip(snapshots.known).cloned().map(News::Snapshot));
-        (snapshots.len, snapshots.known) = (len, all.len());
+        news.extend(snapshots.watch.look().into_iter().map(News::Snapshot));
     }
 }
 

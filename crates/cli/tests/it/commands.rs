@@ -4,7 +4,6 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 
 use serde_json::Value;
-use tapdeck_needs::skip;
 use tapdeck_proto::bus::Rename;
 
 use crate::live::{Detached, text};
@@ -394,7 +393,7 @@ fn a_short_program_finds_nothing_but_its_recording() {
     let shown = String::from_utf8_lossy(&recorded_output(&home.path("demo.ahr"))).into_owned();
     let shown: Vec<&str> = shown.lines().filter(|name| *name != "run" && *name != "state").collect();
     assert_eq!(shown, ["demo.ahr"]);
-    assert_eq!(files(&home), ["demo.ahr", "demo.meta.json"]);
+    assert_eq!(files(&home), ["demo.ahr"]);
 }
 
 /// A long program saw `meta.json` and its like appear in its folder.
@@ -409,36 +408,31 @@ fn a_long_program_finds_nothing_but_its_recording() {
         command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().expect("it starts")
     };
     let begun = |name: &str| {
-        let meta = std::fs::read_to_string(home.sidecar(name, "meta.json")).expect("it is there");
-        assert!(meta.contains("\"long\""), "{meta}");
+        assert_eq!(home.meta(name)["title"], "long");
         eventually("a block", || std::fs::metadata(home.path(name)).is_ok_and(|file| file.len() > 0));
     };
-    let unfinished = || std::fs::read_dir(home.path("state/tapdeck/unfinished")).map_or(0, Iterator::count);
+    let working = || std::fs::read_dir(home.path("state/tapdeck/unfinished")).map_or(0, Iterator::count);
     let mut child = start(&["--seal", "key", "--index", "whole", "long.ahr"]);
     begun("long.ahr");
-    assert_eq!((files(&home), unfinished()), (vec!["key".to_owned(), "long.ahr".to_owned()], 1));
+    assert_eq!((files(&home), working()), (vec!["key".to_owned(), "long.ahr".to_owned()], 0));
     // What is known of a recording in progress is found.
     let info = home.run(["info", "long.ahr"]);
     assert!(text(&info).contains("title      long"), "{}", text(&info));
     std::fs::write(home.path("stop"), "").expect("written");
     child.wait().expect("it ends");
-    assert_eq!(
-        (files(&home), unfinished()),
-        (
-            ["key", "long.ahr", "long.ahx", "long.meta.json", "long.seal", "stop"]
-                .map(str::to_owned)
-                .to_vec(),
-            0
-        )
-    );
+    assert_eq!((files(&home), working()), (["key", "long.ahr", "stop"].map(str::to_owned).to_vec(), 0));
+    let info = text(&home.run(["info", "long.ahr"]));
+    for part in ["meta.json", "ahx", "seal"] {
+        assert!(info.contains(part), "{part}: {info}");
+    }
     let shown = String::from_utf8_lossy(&recorded_output(&home.path("long.ahr"))).into_owned();
     let names: std::collections::BTreeSet<&str> =
         shown.split_whitespace().filter(|name| *name != "stop").collect();
-    assert_eq!(names.into_iter().collect::<Vec<_>>(), ["key", "long.ahr", "run", "state"]);
+    assert_eq!(names.into_iter().collect::<Vec<_>>(), ["key", "long.ahr", "run"]);
     let verified = home.run(["verify", "--key", "key", "long.ahr"]);
     assert!(verified.status.success() && text(&verified).contains("seal intact"), "{}", text(&verified));
 
-    // So is what was known of one whose recorder was killed; a continued one has it beside it.
+    // So is what was known of one whose recorder was killed.
     std::fs::remove_file(home.path("stop")).expect("removed");
     let mut child = start(&["killed.ahr"]);
     begun("killed.ahr");
@@ -446,45 +440,12 @@ fn a_long_program_finds_nothing_but_its_recording() {
     child.wait().expect("it is gone");
     let info = home.run(["info", "killed.ahr"]);
     assert!(text(&info).contains("title      long"), "{}", text(&info));
-    assert!(!home.path("killed.meta.json").exists());
     assert!(home.run(["repair", "killed.ahr", "-o", "copy.ahr"]).status.success());
     assert!(text(&home.run(["info", "copy.ahr"])).contains("title      long"));
     let out = home.run(["rec", "-q", "--append", "killed.ahr", "--", "true"]);
     assert!(out.status.success(), "{}", text(&out));
-    let meta = std::fs::read_to_string(home.path("killed.meta.json")).expect("it stands there");
-    assert!(meta.contains("\"long\"") && unfinished() == 0, "{meta}");
-    // One that is deleted takes what was known of it along.
-    let mut child = start(&["gone.ahr"]);
-    begun("gone.ahr");
-    child.kill().expect("killed");
-    child.wait().expect("it is gone");
-    std::fs::remove_file(home.path("gone.ahr")).expect("removed");
-    assert_eq!(unfinished(), 1);
-    assert!(home.run(["rec", "-q", "last.ahr", "--", "true"]).status.success());
-    assert_eq!(unfinished(), 0);
-}
-
-/// The state folder and the recording may be on different disks.
-#[test]
-fn sidecars_come_from_another_disk() {
-    use std::os::unix::fs::MetadataExt;
-    let home = Home::new();
-    let other = tempfile::tempdir_in("/dev/shm").expect("memory");
-    let device = |path: &std::path::Path| std::fs::metadata(path).expect("there").dev();
-    if device(other.path()) == device(&home.path("")) {
-        skip("/dev/shm is on the disk of the temporary files");
-        return;
-    }
-    let mut command = home.tapdeck(["rec", "-q", "--input", "far.ahr", "--", "sh", "-c", "echo up; read x"]);
-    let mut seat = Seat::new({
-        command.env("XDG_STATE_HOME", other.path());
-        command
-    });
-    seat.wait_text("up");
-    seat.send("\r");
-    assert!(seat.end().success());
-    assert_eq!(files(&home), ["far.ahr", "far.events.jsonl", "far.meta.json"]);
-    assert_eq!(std::fs::read_dir(other.path().join("tapdeck/unfinished")).expect("listed").count(), 0);
+    assert_eq!(home.meta("killed.ahr")["title"], "long");
+    assert_eq!((files(&home).len(), working()), (4, 0), "{:?}", files(&home));
 }
 
 /// Exports were as private as recordings, so that a web server could not show them; a token's file
@@ -573,7 +534,7 @@ fn a_recording_that_stopped_is_not_listed() {
     eventually("it to be listed", || session.listing()["recording"].is_string());
     let path = home.path("late.ahr");
     assert_eq!(session.listing()["recording"].as_str(), path.to_str());
-    home.sidecar("late.ahr", "meta.json");
+    home.part("late.ahr", "meta.json");
     signal(recorder.id(), rustix::process::Signal::INT);
     assert!(recorder.wait().expect("it ends").success());
     assert_eq!(session.listing()["recording"], Value::Null);

@@ -111,7 +111,7 @@ fn talk(home: &Home) {
     stdout(home, &["paste", "clerk", "my key is sk-ant-api03-Zm9vYmFyYmF6cXV4Zm9vYmFyYmF6cXV4"]);
     wait("idle");
     stdout(home, &["send", "clerk", "C-d"]);
-    eventually("the end of the recording", || home.path("talk.meta.json").exists());
+    eventually("the end of the recording", || home.is_finished("talk.ahr"));
 }
 
 #[test]

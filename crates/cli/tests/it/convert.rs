@@ -7,7 +7,7 @@ use std::process::Stdio;
 use serde_json::Value;
 use tapdeck_needs::has;
 
-use crate::support::{Home, Seat, recorded_output};
+use crate::support::{Home, Seat, older, recorded_output};
 
 /// A recording with colours, a byte that is not UTF-8, input and an exit code.
 fn record(home: &Home, name: &str) {
@@ -154,20 +154,19 @@ fn a_pipe_is_as_good_as_a_file() {
     }
 }
 
-/// The command, the title and the folder stand beside an .ahr; where nothing can, they were lost
+/// The command, the title and the folder are in an .ahr; where nothing can be, they were lost
 /// without a message.
 #[test]
 fn fields_of_the_header_that_have_no_place_are_counted() {
     let home = Home::new();
     let args = ["rec", "-q", "--headless", "--title", "a title", "h.ahr", "--", "echo", "hello"];
     assert_eq!(home.run(args).status.code(), Some(0));
-    let meta = std::fs::read(home.path("h.meta.json")).expect("read");
-    let meta: Value = serde_json::from_slice(&meta).expect("JSON");
+    let meta = home.meta("h.ahr");
     // Beside these three there may be the kind of terminal.
     let term = u64::from(meta.get("term").is_some());
     for (out, fields) in [
         ("b.ahr", 0),
-        ("b.ahr.zst", 3 + term),
+        ("b.ahr.zst", 0),
         ("b.cast", 1),
         ("b.cassette", 1),
         ("b.typescript", 2),
@@ -181,13 +180,17 @@ fn fields_of_the_header_that_have_no_place_are_counted() {
             list.iter().find(|l| l["what"] == "header").map_or(0, |l| l["events"].as_u64().unwrap_or(0));
         assert_eq!(counted, fields, "{out}: {report}");
     }
-    let copy = std::fs::read(home.path("b.meta.json")).expect("read");
-    let copy: Value = serde_json::from_slice(&copy).expect("JSON");
+    let copy = home.meta("b.ahr");
     for key in ["cmd", "title", "cwd"] {
         assert_eq!(copy[key], meta[key], "{key}");
     }
-    let piped = home.run(["convert", "h.ahr", "-o", "-", "--to", "ahr"]);
-    assert!(String::from_utf8_lossy(&piped.stderr).contains("fields of the header"), "{piped:?}");
+    // A stream and a compressed file tell as much.
+    let piped = home.run(["convert", "-q", "h.ahr", "-o", "-", "--to", "ahr"]);
+    std::fs::write(home.path("p.ahr"), &piped.stdout).expect("written");
+    assert_eq!(home.meta("p.ahr")["title"], "a title");
+    assert_eq!(home.run(["convert", "-q", "b.ahr.zst", "-o", "z.cast"]).status.code(), Some(0));
+    let cast = std::fs::read_to_string(home.path("z.cast")).expect("written");
+    assert!(cast.contains("a title") && cast.contains("echo hello"), "{cast}");
 }
 
 /// The message about an unreadable file has the true reason.
@@ -205,7 +208,7 @@ fn what_is_no_recording_is_called_what_it_is() {
     std::fs::write(home.path("two.cast"), "{\"version\": 2, \"width\": 80}\n").expect("written");
     std::fs::write(home.path("three.cast"), "{\"version\": 3, \"width\": 80, \"height\": 24}\n")
         .expect("written");
-    std::fs::copy(home.path("a.meta.json"), home.path("demo.meta.json")).expect("copied");
+    assert_eq!(home.run(["convert", "-q", "--sidecar", "a.ahr", "-o", "demo.ahr"]).status.code(), Some(0));
     std::fs::write(home.path("zeros"), [0; 4096]).expect("written");
     for (args, code, word) in [
         (&["verify", "empty.cast"][..], 1, "it is empty"),
@@ -323,24 +326,21 @@ fn a_typescript_of_script_itself_is_read() {
     assert_eq!(std::fs::read(home.path("s.txt")).expect("read"), b"from script\n");
 }
 
-/// Turns and changes of the driver stand beside a recording, and were dropped on the way to another
-/// one.
+/// Turns and changes of the driver, beside an older recording, were dropped on the way to another.
 #[test]
 fn events_beside_a_recording_go_along_or_are_counted() {
     let home = Home::new();
-    record(&home, "a.ahr");
+    record(&home, "new.ahr");
+    older(&home, "new.ahr", "a.ahr");
     let lines = [
         "{\"ts_ns\":1,\"kind\":\"driver\",\"from\":null,\"to\":\"ann\",\"why\":\"claimed\",\"fence\":1}",
         "{\"ts_ns\":2,\"kind\":\"marker\",\"n\":1,\"label\":\"of no record\"}",
         "{\"kind\":\"of a later version\",\"deep\":[1,{\"x\":null}]}",
     ];
     std::fs::write(home.path("a.events.jsonl"), lines.join("\n")).expect("written");
-    std::fs::write(home.path("a.snapshots.jsonl"), "{\"id\":1}\n").expect("written");
     let done = report(&home, &["a.ahr", "-o", "b.ahr"]);
     assert_eq!(lost(&done), [""; 0]);
-    let carried = std::fs::read_to_string(home.path("b.events.jsonl")).expect("there");
-    assert_eq!(carried, format!("{}\n{}\n", lines[0], lines[2]));
-    assert_eq!(std::fs::read(home.path("b.snapshots.jsonl")).expect("there"), b"{\"id\":1}\n");
+    assert_eq!(home.part("b.ahr", "events.jsonl"), format!("{}\n{}\n", lines[0], lines[2]));
     for target in ["c.cast", "c.txt", "c.ttyrec", "c.cassette"] {
         let done = report(&home, &["a.ahr", "-o", target]);
         assert!(lost(&done).contains(&"beside"), "{target}: {done}");

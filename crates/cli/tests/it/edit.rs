@@ -1,7 +1,5 @@
 //! Edited and joined recordings, and where two of them differ.
 
-use std::path::Path;
-
 use serde_json::{Value, json};
 
 use crate::support::Home;
@@ -83,20 +81,16 @@ fn an_edited_recording_says_so_and_takes_along_what_stands_beside() {
     );
     assert_eq!(report["removed"]["instructions"], 1, "{report}");
     assert_eq!(report["edits"][1], "speed 2");
-    let kept = std::fs::read_to_string(home.path("b.instructions.jsonl")).expect("carried");
-    let kept: Value = serde_json::from_str(&kept).expect("one line");
+    let kept: Value = serde_json::from_str(&home.part("b.ahr", "instructions.jsonl")).expect("one line");
     let output = run(&home, &["convert", "-q", "b.ahr", "-o", "-", "--format", "raw"], 0);
     assert_eq!(
         (&kept["text"], kept["anchor_byte"].as_u64()),
         (&"late".into(), output.rfind("end").map(|n| n as u64))
     );
 
-    let meta = |name: &str| -> Value {
-        let path = home.path(Path::new(name).with_extension("meta.json").to_str().expect("text"));
-        serde_json::from_slice(&std::fs::read(path).expect("beside it")).expect("JSON")
-    };
-    let (before, after) = (meta("a.ahr"), meta("b.ahr"));
-    assert_eq!(after["history"][0]["sources"][0]["sha256"], before["sha256"]);
+    let (before, after) = (home.meta("a.ahr"), home.meta("b.ahr"));
+    let digest = tapdeck_host::file_digest(&home.path("a.ahr")).expect("read");
+    assert_eq!(after["history"][0]["sources"][0]["sha256"], digest);
     assert_eq!((&after["title"], &after["exit"]), (&"new".into(), &before["exit"]));
     assert!(after["startedAtNs"].as_u64() > before["startedAtNs"].as_u64());
     run(&home, &["convert", "-q", "b.ahr", "-o", "c.ahr", "--to", "50%", "--no-input"], 0);
@@ -106,7 +100,12 @@ fn an_edited_recording_says_so_and_takes_along_what_stands_beside() {
         edited.len() == 2 && edited[0].contains("a.ahr (") && edited[1].contains("end at 50%, no input"),
         "{info}"
     );
-    assert!(meta("c.ahr").get("exit").is_none(), "its end was cut off");
+    run(&home, &["convert", "-q", "--sidecar", "a.ahr", "-o", "d.ahr", "--from", "40%"], 0);
+    let beside = std::fs::read(home.path("d.meta.json")).expect("beside it");
+    let beside: Value = serde_json::from_slice(&beside).expect("JSON");
+    assert_eq!((&beside["history"][0]["sources"][0]["name"], beside.get("seal")), (&"a.ahr".into(), None));
+    assert!(home.path("d.instructions.jsonl").exists() && !home.path("b.meta.json").exists());
+    assert!(home.meta("c.ahr").get("exit").is_none(), "its end was cut off");
     assert!(run(&home, &["verify", "c.ahr"], 0).contains("whole"));
 }
 
@@ -152,7 +151,7 @@ fn edits_that_make_no_sense_are_refused() {
         let said = String::from_utf8_lossy(&out.stderr);
         assert_eq!(out.status.code(), Some(code), "{args:?}: {said}");
         assert!(said.contains(what), "{args:?}: {said}");
-        assert!(!home.path("x.ahr").exists() && !home.path("x.meta.json").exists(), "{args:?}");
+        assert!(!home.path("x.ahr").exists(), "{args:?}");
     }
 }
 

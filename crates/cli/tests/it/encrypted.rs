@@ -35,7 +35,7 @@ fn succeeds(out: &Output) -> String {
 
 /// Whether a word stands in any file of the home, in the state folder and its names too.
 fn is_anywhere(folder: &Path, word: &str) -> bool {
-    std::fs::read_dir(folder).expect("a folder").flatten().any(|entry| {
+    std::fs::read_dir(folder).into_iter().flatten().flatten().any(|entry| {
         let path = entry.path();
         let named = path.to_string_lossy().contains(word);
         let inside = if path.is_dir() {

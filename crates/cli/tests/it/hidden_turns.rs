@@ -50,7 +50,7 @@ fn conversation(home: &Home) {
     say("echo af$((1))ter", "af1ter");
     ok(&["wait", "shell", "--state", "idle", "--timeout", "30"]);
     ok(&["type", "shell", "exit", "--enter"]);
-    eventually("the end of the recording", || home.path("talk.meta.json").exists());
+    eventually("the end of the recording", || home.is_finished("talk.ahr"));
 }
 
 fn stdout(home: &Home, args: &[&str]) -> String {

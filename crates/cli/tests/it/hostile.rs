@@ -316,8 +316,7 @@ fn no_conversation_acts() {
         "end_ns": 5, "input": all, "text": all, "parts": parts, "by": by});
     let shown = json!({"kind": "turn", "ts_ns": 9, "number": 2, "start_byte": 0, "end_byte": 0, "start_ns": 6,
         "end_ns": 7, "input": title, "text": all, "by": by});
-    std::fs::write(home.path("talk.events.jsonl"), format!("{turn}\n{question}\n{shown}\n"))
-        .expect("written");
+    home.append("talk.ahr", "events.jsonl", format!("{turn}\n{question}\n{shown}\n").as_bytes());
     let export = |form: &str| {
         let args = ["convert", "-q", "talk.ahr", "-o", "-", "--as", "conversation", "--to", form];
         let out = home.run(args);

@@ -412,7 +412,7 @@ fn a_recording_begun_late_has_the_past_in_it() {
         Detached::start(&home, &["--name", "late"], &["sh", "-c", "echo before; read x; echo after; exit 4"]);
     session.wait_text("^before$");
     let mut recorder = home.tapdeck(["rec", "--attach", "late", "late.ahr"]).spawn().expect("it starts");
-    home.sidecar("late.ahr", "meta.json");
+    home.part("late.ahr", "meta.json");
     session.ok(&["type", "go", "--enter"]);
     assert!(recorder.wait().expect("it ends").success());
     assert_eq!(recorded_output(&home.path("late.ahr")), b"before\r\ngo\r\nafter\r\n");
@@ -438,7 +438,7 @@ fn a_recording_begun_late_has_the_past_in_it() {
     session.wait_text("^ghp_");
     let mut recorder =
         home.tapdeck(["rec", "--attach", "quiet", "--scrub", "quiet.ahr"]).spawn().expect("it starts");
-    home.sidecar("quiet.ahr", "meta.json");
+    home.part("quiet.ahr", "meta.json");
     session.ok(&["type", "go", "--enter"]);
     assert!(recorder.wait().expect("it ends").success());
     let masked = String::from_utf8(recorded_output(&home.path("quiet.ahr"))).expect("text");

@@ -78,6 +78,7 @@ mod web;
 #[cfg(feature = "web")]
 mod webdriver;
 #[cfg(feature = "net")]
+mod whole;
 mod wire;
 #[cfg(feature = "net")]
 mod wire_crowd;

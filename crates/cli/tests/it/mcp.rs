@@ -200,8 +200,7 @@ fn a_person_keeps_the_stick_and_the_recording_names_the_client() {
     assert_eq!(client.call("release_stick", json!({})), Ok("released".into()));
     assert!(client.call("release_stick", json!({})).is_err());
     home.run(["kill", "build"]);
-    let events = home.sidecar("a.ahr", "events.jsonl");
-    let recorded = || fs::read_to_string(&events).unwrap_or_default();
+    let recorded = || home.part_now("a.ahr", "events.jsonl").unwrap_or_default();
     eventually("the client's name in the recording", || recorded().matches("mcp:by-hand").count() >= 4);
     assert!(recorded().contains("\"ann\""), "{}", recorded());
 }

@@ -301,8 +301,15 @@ fn a_recorder_masks_before_it_writes() {
             assert!(!output.contains(gone), "{output:?}");
         }
     }
-    let meta = fs::read_to_string(home.path("a.meta.json")).expect("read");
+    let meta = home.part("a.ahr", "meta.json");
     assert!(!meta.contains(&VALUE[8..]), "the command line: {meta}");
+    // What an edit says of itself in the history is masked, too.
+    let title = format!("the key is {KEY}");
+    assert!(home.run(["convert", "-q", "a.ahr", "-o", "e.ahr", "--title", &title]).status.success());
+    assert!(home.part("e.ahr", "meta.json").contains(KEY));
+    assert!(home.run(["scrub", "e.ahr", "-o", "f.ahr"]).status.success());
+    let meta = home.part("f.ahr", "meta.json");
+    assert!(meta.contains("the key is") && !meta.contains(&VALUE[8..]), "{meta}");
     assert_eq!(home.run(["rec", "--scrub=nope", "b.ahr", "--", "true"]).status.code(), Some(2));
     assert!(!home.path("b.ahr").exists());
 }

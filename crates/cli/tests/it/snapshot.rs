@@ -27,14 +27,14 @@ fn snapshots(path: &Path) -> Vec<(u64, u64, String)> {
     snapshots.collect()
 }
 
-/// The snapshots of the list beside it.
-fn listed(path: &Path) -> Vec<(u64, u64, String)> {
-    let text = std::fs::read_to_string(path).expect("the list is there");
+/// The snapshots among the events of a recording, which are found without reading its output.
+fn listed(home: &Home, recording: &str) -> Vec<(u64, u64, String)> {
+    let text = home.part_now(recording, "events.jsonl").unwrap_or_default();
     let lines = text.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).expect("JSON"));
     lines
+        .filter(|v| v["kind"] == "snapshot")
         .map(|v| {
             assert!(v["ts_ns"].as_u64().is_some_and(|ts| ts > 1_600_000_000_000_000_000), "{v}");
-            assert_eq!(v["kind"], "ipc");
             let number = |key: &str| v[key].as_u64().expect("a number");
             (number("id"), number("anchor_byte"), v["label"].as_str().expect("text").to_owned())
         })
@@ -43,9 +43,7 @@ fn listed(path: &Path) -> Vec<(u64, u64, String)> {
 
 fn socket_of(home: &Home, recording: &str) -> PathBuf {
     // The recorder writes it while the program starts.
-    let meta = home.sidecar(recording, "meta.json");
-    let meta: serde_json::Value =
-        serde_json::from_slice(&std::fs::read(meta).expect("it is there")).expect("JSON");
+    let meta = home.meta(recording);
     meta["ipc"].as_str().expect("the socket is named").into()
 }
 
@@ -71,7 +69,7 @@ fn an_anchor_lies_behind_what_was_written_before_and_is_on_disk_when_success_is_
     let home = Home::new();
     let script = format!(
         "stty raw; printf before; {TAPDECK} snapshot --id 7 --label cp1 >one; cp s.ahr at-once.ahr; \
-         cp s.snapshots.jsonl at-once.jsonl; head -c 60000 /dev/zero; {TAPDECK} snapshot --id 8 --json >two; \
+         head -c 60000 /dev/zero; {TAPDECK} snapshot --id 8 --json >two; \
          printf after"
     );
     let out = home.run(["rec", "-q", "s.ahr", "--", "sh", "-c", &script]);
@@ -80,22 +78,22 @@ fn an_anchor_lies_behind_what_was_written_before_and_is_on_disk_when_success_is_
     let first = (7, 6, "cp1".to_owned());
     assert_eq!(snapshots(&home.path("at-once.ahr")), std::slice::from_ref(&first));
     assert_eq!(recorded_output(&home.path("at-once.ahr")), b"before");
-    assert_eq!(listed(&home.path("at-once.jsonl")), std::slice::from_ref(&first));
+    assert_eq!(listed(&home, "at-once.ahr"), std::slice::from_ref(&first));
     let two: serde_json::Value =
         serde_json::from_slice(&std::fs::read(home.path("two")).expect("an answer")).expect("JSON");
     assert_eq!((two["id"].as_u64(), two["anchor_byte"].as_u64()), (Some(8), Some(60006)), "{two}");
     let both = [first, (8, 60006, String::new())];
     assert_eq!(snapshots(&home.path("s.ahr")), both);
-    assert_eq!(listed(&home.path("s.snapshots.jsonl")), both);
+    assert_eq!(listed(&home, "s.ahr"), both);
     assert_eq!(home.run(["verify", "s.ahr"]).status.code(), Some(0));
 
     // A recording that is continued counts on; one that is replaced begins with no snapshots.
     let again = format!("stty raw; printf more; {TAPDECK} snapshot --id 9 >three");
     home.run(["rec", "-q", "--append", "s.ahr", "--", "sh", "-c", &again]);
     assert_eq!(std::fs::read_to_string(home.path("three")).expect("an answer"), "60015\n");
-    assert_eq!(listed(&home.path("s.snapshots.jsonl")).len(), 3);
+    assert_eq!(listed(&home, "s.ahr").len(), 3);
     home.run(["rec", "-q", "--overwrite", "s.ahr", "--", "sh", "-c", &again]);
-    assert_eq!(listed(&home.path("s.snapshots.jsonl")), [(9, 4, String::new())]);
+    assert_eq!(listed(&home, "s.ahr"), [(9, 4, String::new())]);
 }
 
 /// A format without snapshots says so, rather than that there is no recording.
@@ -181,7 +179,7 @@ fn a_hundred_clients_and_bad_ones_among_them() {
     }
     drop((half, silent));
     let mut recorded: Vec<u64> = snapshots(&home.path("s.ahr")).iter().map(|s| s.0).collect();
-    assert_eq!(listed(&home.path("s.snapshots.jsonl")), snapshots(&home.path("s.ahr")));
+    assert_eq!(listed(&home, "s.ahr"), snapshots(&home.path("s.ahr")));
     recorded.sort_unstable();
     assert!(recorded.iter().copied().eq(0..100), "each once: {recorded:?}");
     seat.send("hello\r");
@@ -301,7 +299,7 @@ fn a_disk_that_refuses_is_a_failed_snapshot() {
     let refused = said.contains("could not be written") && said.ends_with("code 1\n");
     assert!(refused || said.ends_with("code 0\n"), "{said}");
     let kept: Vec<u64> = snapshots(&home.path("s.ahr")).iter().map(|s| s.0).collect();
-    let named: Vec<u64> = listed(&home.path("s.snapshots.jsonl")).iter().map(|s| s.0).collect();
+    let named: Vec<u64> = listed(&home, "s.ahr").iter().map(|s| s.0).collect();
     let expected = if refused { vec![1] } else { vec![1, 2] };
     assert_eq!((kept, named), (expected.clone(), expected), "only what was written is there");
 }

@@ -30,23 +30,53 @@ impl Home {
         self.0.path().join(name)
     }
 
-    /// A file that goes with a recording, waited for: beside it or, while it is recorded, in the
-    /// state folder.
+    /// What a recording says of itself in one of its parts, waited for.
     #[track_caller]
-    pub fn sidecar(&self, recording: &str, suffix: &str) -> PathBuf {
-        let recording = self.path(recording);
+    pub fn part(&self, recording: &str, name: &str) -> String {
         let mut found = None;
-        eventually(suffix, || {
-            let folders = std::fs::read_dir(self.path("state/tapdeck/unfinished"));
-            let folders = folders.into_iter().flatten().flatten().map(|entry| entry.path());
-            let of_it = |folder: &PathBuf| {
-                std::fs::read_link(folder.join("recording")).is_ok_and(|link| link == recording)
-            };
-            let working = folders.filter(of_it).map(|folder| folder.join(suffix));
-            found = working.chain([recording.with_extension(suffix)]).find(|path| path.exists());
+        eventually(name, || {
+            found = self.part_now(recording, name);
             found.is_some()
         });
         found.expect("it is there")
+    }
+
+    /// The same, if it is there by now.
+    pub fn part_now(&self, recording: &str, name: &str) -> Option<String> {
+        let source = tapdeck_host::Source::find(&self.path(recording), None, None).ok()?;
+        let mut text = String::new();
+        std::io::Read::read_to_string(&mut source.sidecar(name)?, &mut text).ok()?;
+        Some(text)
+    }
+
+    /// A part as bytes; empty if there is none.
+    pub fn part_bytes(&self, recording: &str, name: &str) -> Vec<u8> {
+        let source = tapdeck_host::Source::find(&self.path(recording), None, None).expect("a recording");
+        let mut bytes = Vec::new();
+        if let Some(mut part) = source.sidecar(name) {
+            std::io::Read::read_to_end(&mut part, &mut bytes).expect("read");
+        }
+        bytes
+    }
+
+    /// Adds to a part of a recording that is finished.
+    #[track_caller]
+    pub fn append(&self, recording: &str, name: &str, bytes: &[u8]) {
+        tapdeck_host::append_part(&self.path(recording), name, bytes).expect("appended");
+    }
+
+    /// What a recording says of itself as a whole, waited for.
+    #[track_caller]
+    pub fn meta(&self, recording: &str) -> serde_json::Value {
+        let lines = self.part(recording, "meta.json");
+        serde_json::from_str(lines.lines().last().expect("a line")).expect("JSON")
+    }
+
+    /// Whether a recording has been written to its end.
+    pub fn is_finished(&self, recording: &str) -> bool {
+        let path = self.path(recording);
+        let tail = || tapdeck_tape::ahr::tail(std::fs::File::open(&path).ok()?).ok();
+        !tapdeck_host::is_locked(&path) && tail().is_some_and(|tail| tail.is_last)
     }
 
     /// `tapdeck` with these arguments, in this home.
@@ -315,4 +345,29 @@ pub fn recorded_part(path: &Path, shown: &[u8]) -> usize {
         }
     }
     kept
+}
+
+/// Writes a recording as earlier versions did: without a word about itself.
+pub fn older(home: &Home, recording: &str, to: &str) {
+    use tapdeck_tape::ahr::{BlockBuilder, Body, Item, Quality, Reader};
+    let file = std::fs::File::open(home.path(recording)).expect("a recording");
+    let (mut builder, mut out) = (BlockBuilder::new(0), Vec::new());
+    for item in Reader::new(file) {
+        let Ok(Item::Record(record)) = item else { panic!("damaged") };
+        let mut rest = Some(record).filter(|record| !matches!(record.body, Body::Part { .. }));
+        while let Some(record) = rest {
+            rest = builder.push(record);
+            if builder.is_full() {
+                out.extend_from_slice(builder.finish(Quality::default(), false));
+            }
+        }
+    }
+    out.extend_from_slice(builder.finish(Quality::default(), true));
+    std::fs::write(home.path(to), out).expect("written");
+}
+
+/// Where the blocks of a recording begin.
+pub fn blocks_of(file: &[u8]) -> Vec<usize> {
+    let at = |i: &usize| file[*i..].starts_with(b"AHRC\x01\x00\x2c\x00");
+    (0..file.len()).filter(at).collect()
 }

@@ -319,7 +319,8 @@ fn a_program_recorded_in_the_viewer_ends_the_command_as_it_ended() {
     assert_eq!(seat.end().code(), Some(7));
     restored(&seat);
     assert!(seat.screen().contains("recorded in"), "{}", seat.screen());
-    let kept = std::fs::read_to_string(home.path("rv.instructions.jsonl")).expect("kept");
+    assert!(!home.path("rv.instructions.jsonl").exists(), "it is in the recording now");
+    let kept = home.part("rv.ahr", "instructions.jsonl");
     assert!(kept.contains("\"id\":9") && kept.contains("less noise"), "{kept}");
     let kept: serde_json::Value = serde_json::from_str(&kept).expect("JSON");
     let written = recorded_output(&home.path("rv.ahr")).len() as u64;

@@ -6,7 +6,6 @@
 //! a keyframe; others are read again from their start, but nothing before the keyframe is shown to
 //! the model. Pace and keys are the caller's.
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -16,8 +15,7 @@ use tapdeck_tape::index::Index;
 use tapdeck_tape::{Format, Kind, Moment};
 use tapdeck_term::{Settings, Size, Term};
 
-use crate::recorder::find_sidecar;
-use crate::source::{Source, SourceError};
+use crate::source::{ReadSeek, Source, SourceError};
 
 mod feed;
 mod survey;
@@ -98,7 +96,7 @@ pub struct Player {
     offset: Offset,
     keyframes: Vec<Keyframe>,
     keyframe_every: u64,
-    index: Option<(Index, File)>,
+    index: Option<(Index, Box<dyn ReadSeek>)>,
     /// An index is used only where it saves more than so much output.
     index_saves: u64,
     surveyor: Surveyor,
@@ -193,7 +191,7 @@ impl Player {
             return Err(PlayError::Empty(self.source.path().to_owned()));
         }
         let first_ts = native.last_ts();
-        self.index = load_index(&self.source, native.file());
+        self.index = self.source.index();
         match self.index.as_ref().and_then(|(index, _)| index.end) {
             // An index that covers everything knows the length; otherwise the end of the recording
             // tells it.
@@ -531,12 +529,4 @@ impl Player {
             term: self.term.clone(),
         });
     }
-}
-
-/// The index beside a recording, as far as it belongs to it.
-fn load_index(source: &Source, recording: &File) -> Option<(Index, File)> {
-    let file = File::open(find_sidecar(source.path(), "ahx")).ok()?;
-    let mut index = Index::load(&file).ok()?;
-    index.check(recording).ok()?;
-    Some((index, file))
 }

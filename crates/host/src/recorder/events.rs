@@ -1,4 +1,4 @@
-//! Lines of `NAME.events.jsonl`: what happened in a session beside the bytes of its program.
+//! Lines of the part `events.jsonl`: what happened in a session beside the bytes of its program.
 
 use std::sync::Arc;
 
@@ -21,6 +21,12 @@ pub(super) fn holder(ts: u64, change: &Change) -> String {
         "why": change.why.name(),
         "fence": change.fence.0,
     });
+    format!("{line}\n")
+}
+
+/// A snapshot, which has a record of its own. The line is found without reading the output.
+pub(super) fn snapshot(ts: u64, id: u64, label: &str, anchor: u64) -> String {
+    let line = json!({ "ts_ns": ts, "kind": "snapshot", "id": id, "label": label, "anchor_byte": anchor });
     format!("{line}\n")
 }
 

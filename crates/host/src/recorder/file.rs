@@ -9,10 +9,13 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
 use sha2::{Digest, Sha256};
-use tapdeck_tape::{Container, Format, ahr};
+use tapdeck_tape::ahr::{self, Place};
+use tapdeck_tape::meta::FileDigest;
+use tapdeck_tape::{Container, Format};
 
+use super::append::adopt_before_append;
 use super::salvage::{self, Mended};
-use super::sidecars::adopt;
+use super::sidecars::{SIDECARS, forget_sidecars, sidecar, twin};
 use super::syncing::{INTERVAL, SyncLevel, Syncer};
 use crate::disk::{self, DiskFile};
 use crate::source::timing_names;
@@ -107,7 +110,9 @@ pub struct RecordingFile {
     /// Length of what is whole.
     good_len: u64,
     start_off: u64,
-    sha256: Sha256,
+    /// Time of the last record of a file that is continued.
+    last_ts: u64,
+    digest: RunningDigest,
     container: Container,
     /// The timing file of a typescript.
     beside: Option<Box<RecordingFile>>,
@@ -206,7 +211,8 @@ impl RecordingFile {
             path: path.to_owned(),
             good_len: 0,
             start_off: 0,
-            sha256: Sha256::new(),
+            last_ts: 0,
+            digest: RunningDigest::default(),
             container: NATIVE,
             beside: None,
             cut: false,
@@ -223,7 +229,6 @@ impl RecordingFile {
             },
         };
         if let Some(tail) = tail {
-            adopt(path)?;
             this.continue_behind(&tail).map_err(system)?;
         }
         Ok(this)
@@ -244,6 +249,12 @@ impl RecordingFile {
                 // Otherwise a power cut could leave blocks of the old recording behind new ones.
                 self.file.sync()?;
             }
+        } else if self.good_len > 0 {
+            let before = self.good_len;
+            self.good_len = adopt_before_append(&self.file, &self.path).map_err(io::Error::other)?;
+            let mut whole = &*self.file;
+            io::Seek::seek(&mut whole, io::SeekFrom::Start(before))?;
+            io::copy(&mut whole, &mut self.digest)?;
         }
         Ok(())
     }
@@ -267,6 +278,11 @@ impl RecordingFile {
     /// Bytes of output that the file holds already.
     pub(crate) fn start_off(&self) -> u64 {
         self.start_off
+    }
+
+    /// Where parts go in a file that is continued.
+    pub(super) fn place(&self) -> Place {
+        Place { ts_ns: self.last_ts, byte_off: self.start_off }
     }
 
     /// What a torn end cost when the file was continued, if it had one.
@@ -300,7 +316,7 @@ impl RecordingFile {
             return Err(e);
         }
         self.good_len += block.len() as u64;
-        self.sha256.update(block);
+        self.digest.update(block);
         match self.sync {
             SyncLevel::None => Ok(()),
             SyncLevel::Block => self.file.sync().map_err(not_kept),
@@ -359,9 +375,9 @@ impl RecordingFile {
         self.file.sync()
     }
 
-    /// SHA-256 of the file so far.
-    pub(super) fn digest(&self) -> String {
-        hex(self.sha256.clone())
+    /// Length and SHA-256 of the file so far.
+    pub(super) fn digest(&self) -> FileDigest {
+        self.digest.digest()
     }
 
     /// What has happened to the file behind the recorder's back, if anything.
@@ -390,12 +406,13 @@ impl RecordingFile {
         let header = read.then(|| ahr::Header::from_bytes(&head)).flatten();
         self.encrypted = header.map(|header| header.is_encrypted());
         self.start_off = tail.next_off;
+        self.last_ts = tail.last_ts.unwrap_or(0);
         // Of what else follows the last whole block nothing is cut off: it may still be worth
         // something, and a reader finds the next block behind it.
         self.good_len = self.file.metadata()?.len();
         let mut whole = &*self.file;
         io::Seek::rewind(&mut whole)?;
-        io::copy(&mut whole, &mut self.sha256)?;
+        io::copy(&mut whole, &mut self.digest)?;
         Ok(())
     }
 }
@@ -425,7 +442,38 @@ fn not_a_file(kind: fs::FileType) -> Option<&'static str> {
     }
 }
 
-/// SHA-256 of a file, in hexadecimal, as a sidecar states it.
+/// The length and the SHA-256 of a file in the making.
+#[derive(Debug, Clone, Default)]
+pub struct RunningDigest {
+    bytes: u64,
+    sha256: Sha256,
+}
+
+impl io::Write for RunningDigest {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl RunningDigest {
+    /// Takes what was written.
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.bytes += bytes.len() as u64;
+        self.sha256.update(bytes);
+    }
+
+    /// What all of it comes to so far.
+    pub fn digest(&self) -> FileDigest {
+        FileDigest { bytes: self.bytes, sha256: hex(self.sha256.clone()) }
+    }
+}
+
+/// SHA-256 of a file, in hexadecimal.
 pub fn file_digest(path: &Path) -> io::Result<String> {
     digest_of(File::open(path)?)
 }
@@ -439,43 +487,4 @@ pub fn digest_of(mut from: impl io::Read) -> io::Result<String> {
 
 fn hex(hash: Sha256) -> String {
     hash.finalize().iter().map(|b| format!("{b:02x}")).collect()
-}
-
-/// The path of a file that goes with a recording: `demo.ahr` → `demo.meta.json`.
-pub fn sidecar(recording: &Path, suffix: &str) -> PathBuf {
-    if recording.extension().is_some_and(|e| e == "ahr") {
-        return recording.with_extension(suffix);
-    }
-    let mut name = recording.file_name().unwrap_or_default().to_owned();
-    name.push(".");
-    name.push(suffix);
-    recording.with_file_name(name)
-}
-
-/// The other name whose recording has its files in the same places: `demo` and `demo.ahr`.
-fn twin(recording: &Path) -> Option<PathBuf> {
-    if recording.extension().is_some_and(|e| e == "ahr") {
-        return Some(recording.with_extension(""));
-    }
-    let mut name = recording.file_name()?.to_owned();
-    name.push(".ahr");
-    Some(recording.with_file_name(name))
-}
-
-/// What may stand beside a recording.
-pub(crate) const SIDECARS: [&str; 6] =
-    ["meta.json", "events.jsonl", "snapshots.jsonl", "instructions.jsonl", "seal", "ahx"];
-
-/// Removes what stands beside a recording that is about to be replaced: it speaks of the old one,
-/// and would be believed of the new.
-///
-/// # Errors
-/// When that cannot be had on disk.
-pub fn forget_sidecars(recording: &Path) -> io::Result<()> {
-    for suffix in SIDECARS {
-        // Most of them are not there. One that cannot be removed cannot be replaced at the end
-        // either, which is then reported.
-        let _ = disk::remove_file(&sidecar(recording, suffix));
-    }
-    disk::sync_folder_of(recording)
 }

@@ -73,7 +73,7 @@ impl ForeignTap {
         let size = size.or_default();
         let quality = Quality::Brotli(options.quality);
         let made: Option<Box<dyn EventWriter>> = match container.format {
-            Format::Ahr => Some(Box::new(AhrWriter::new(quality).alone())),
+            Format::Ahr => Some(Box::new(AhrWriter::new(quality))),
             format => writer(format, quality),
         };
         let Some(mut writer) = made else {

@@ -7,22 +7,21 @@
 //! a hurry: what came meanwhile is made up for when it rests. A session with less output than one
 //! keyframe's worth needs no index and gets no thread. What is still missing at the end is added if
 //! that takes no noticeable time, or if it was asked for; otherwise the index breaks off, holds as
-//! far as it goes, and `tapdeck index` goes on with it.
+//! far as it goes, and `tapdeck index` goes on with it. What the thread makes is a part of the
+//! recording, and the recorder writes it with the next of these.
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::{self, Read};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use tapdeck_tape::ahr::{BlockItem, BlockReader};
+use tapdeck_tape::ahr::parts::INDEX;
+use tapdeck_tape::ahr::{BlockItem, BlockReader, Parts};
 use tapdeck_tape::index::{Index, IndexBuilder, IndexOptions};
 
-use super::{RecordingFile, sidecar};
+use super::RecordingFile;
 use crate::ahead::At;
-use crate::disk::{self, DiskFile};
 
 /// Output that may still be missing at the end of a session: a fraction of a second's work.
 const AT_THE_END: u64 = 16 << 20;
@@ -52,6 +51,8 @@ struct Progress {
     /// The program was in a hurry since this was last read.
     hurried: bool,
     closing: bool,
+    /// What is made and was not taken.
+    ready: Vec<u8>,
 }
 
 /// An index in the making.
@@ -71,12 +72,11 @@ enum Stage {
 /// Who does it, and how far that has come.
 struct Work {
     recording: Arc<File>,
-    path: PathBuf,
+    begun: bool,
     /// Whether the recording goes on with one that was there.
     continued: bool,
     options: IndexOptions,
     builder: IndexBuilder,
-    out: Option<DiskFile>,
     /// Where the next block begins.
     pos: u64,
     buffer: Vec<u8>,
@@ -84,21 +84,16 @@ struct Work {
 }
 
 impl Indexing {
-    pub(super) fn new(file: &RecordingFile, path: PathBuf, when: LiveIndex, pipes: bool) -> Self {
+    pub(super) fn new(file: &RecordingFile, when: LiveIndex, pipes: bool) -> Self {
         let continued = file.written() > 0;
-        if !continued {
-            // One of a recording that is no more fits nothing.
-            let _ = disk::remove_file(&sidecar(file.path(), "ahx"));
-        }
         let options = IndexOptions::default().every_bytes(STEP).pipes(pipes);
         let work = match file.share().ok().filter(|_| when != LiveIndex::Off) {
             Some(recording) => Stage::Waiting(Box::new(Work {
                 recording: Arc::new(recording),
-                path,
+                begun: false,
                 continued,
                 options,
                 builder: IndexBuilder::new(options),
-                out: None,
                 pos: 0,
                 buffer: Vec::new(),
                 trouble: None,
@@ -108,18 +103,20 @@ impl Indexing {
         Self { when, shared: Arc::default(), work }
     }
 
-    /// Says how far the recording has come, and whether the program is in a hurry.
-    pub(super) fn wrote(&mut self, len: u64, off: u64, hurried: bool) {
+    /// Says how far the recording has come, and whether the program is in a hurry. Returns whether
+    /// there is something to take.
+    pub(super) fn wrote(&mut self, len: u64, off: u64, hurried: bool) -> bool {
         if matches!(self.work, Stage::Over) {
-            return;
+            return false;
         }
-        {
+        let ready = {
             let mut progress = lock(&self.shared.0);
             (progress.len, progress.off) = (len, off);
             progress.hurried |= hurried;
-        }
+            !progress.ready.is_empty()
+        };
         if hurried {
-            return;
+            return ready;
         }
         match std::mem::replace(&mut self.work, Stage::Over) {
             Stage::Waiting(work) if off >= STEP => {
@@ -132,19 +129,26 @@ impl Indexing {
             stage => self.work = stage,
         }
         self.shared.1.notify_one();
+        ready
     }
 
-    /// The end of the recording. The answer is what went wrong, if anything did.
-    pub(super) fn finish(&mut self) -> Option<String> {
+    /// What was made of it since this was last asked for.
+    pub(super) fn take(&mut self) -> Vec<u8> {
+        std::mem::take(&mut lock(&self.shared.0).ready)
+    }
+
+    /// The end of the recording. Returns the rest of the index, and what went wrong, if anything
+    /// did.
+    pub(super) fn finish(&mut self) -> (Vec<u8>, Option<String>) {
         lock(&self.shared.0).closing = true;
         self.shared.1.notify_one();
         let mut work = match std::mem::replace(&mut self.work, Stage::Over) {
             Stage::Waiting(work) => *work,
             Stage::Running(thread) => match thread.join() {
                 Ok(work) => work,
-                Err(_) => return Some("the thread that made it broke down".into()),
+                Err(_) => return (Vec::new(), Some("the thread that made it broke down".into())),
             },
-            Stage::Over => return None,
+            Stage::Over => return (Vec::new(), None),
         };
         let (len, off) = {
             let progress = lock(&self.shared.0);
@@ -155,10 +159,12 @@ impl Indexing {
             _ => off >= STEP && off.saturating_sub(work.builder.byte_off()) <= AT_THE_END,
         };
         if wanted && work.trouble.is_none() {
-            let done = work.catch_up(len, || false).and_then(|()| work.end(len));
+            let done = work.catch_up(len, || false).map(|()| work.builder.finish(len, &mut work.buffer));
             work.trouble = done.err().map(|e| e.to_string());
         }
-        work.trouble.map(|e| format!("{}: {e}", work.path.display()))
+        let mut rest = self.take();
+        rest.append(&mut work.buffer);
+        (rest, work.trouble)
     }
 }
 
@@ -190,14 +196,15 @@ impl Work {
                 progress.closing || progress.hurried
             };
             self.trouble = self.catch_up(len, stop).err().map(|e| e.to_string());
+            lock(&shared.0).ready.append(&mut self.buffer);
         }
         self
     }
 
     /// Takes the blocks up to `len`, unless told to stop.
     fn catch_up(&mut self, len: u64, stop: impl Fn() -> bool) -> io::Result<()> {
-        if self.out.is_none() {
-            self.begin()?;
+        if !std::mem::replace(&mut self.begun, true) && self.continued {
+            self.resume();
         }
         let Some(rest) = len.checked_sub(self.pos) else { return Ok(()) };
         // No further: behind that a block may be half written.
@@ -209,59 +216,30 @@ impl Work {
             self.pos = item.end();
             if let BlockItem::Block(block) = item {
                 self.builder.block(&block, &mut self.buffer);
-                self.write()?;
             }
         }
         Ok(())
     }
 
-    fn end(&mut self, len: u64) -> io::Result<()> {
-        self.builder.finish(len, &mut self.buffer);
-        self.write()
+    /// Goes on with the index of a recording that is continued, behind its last good keyframe. The
+    /// beginning is written once more: the one before is left alone.
+    fn resume(&mut self) -> Option<()> {
+        let recording = &*self.recording;
+        let parts = Parts::of(recording).ok()?;
+        let mut old = parts.open(INDEX, recording)?;
+        let mut index = Index::load(&mut old).ok()?;
+        index.check(recording).ok()?;
+        index.keyframes.truncate(index.whole_keyframes(&mut old));
+        let keyframe = index.keyframes.last()?;
+        let dump = index.dump(&mut old, keyframe).ok()?;
+        let mut kept = Vec::new();
+        let old = parts.open(INDEX, recording)?;
+        old.take(keyframe.end()).read_to_end(&mut kept).ok()?;
+        self.builder = IndexBuilder::resume(self.options, keyframe, &dump);
+        self.pos = keyframe.block_offset;
+        self.buffer = kept;
+        Some(())
     }
-
-    fn write(&mut self) -> io::Result<()> {
-        let written = match &mut self.out {
-            Some(out) => out.write_all(&self.buffer),
-            None => Ok(()),
-        };
-        self.buffer.clear();
-        written
-    }
-
-    /// Opens the index, and goes on with the one of a recording that is continued.
-    fn begin(&mut self) -> io::Result<()> {
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false).mode(0o600);
-        options.custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC);
-        let out = DiskFile::open(&self.path, &options)?;
-        let mut end = 0;
-        if self.continued
-            && let Some((builder, pos, kept)) = resume(self.options, &out, &self.recording)
-        {
-            (self.builder, self.pos, end) = (builder, pos, kept);
-        }
-        out.resize(end)?;
-        (&*out).seek(SeekFrom::Start(end))?;
-        self.out = Some(out);
-        Ok(())
-    }
-}
-
-/// The builder behind the last good keyframe of an index, where the recording goes on, and where
-/// the index does.
-fn resume(
-    options: IndexOptions,
-    mut index_file: &File,
-    recording: &Arc<File>,
-) -> Option<(IndexBuilder, u64, u64)> {
-    let mut index = Index::load(index_file).ok()?;
-    index.check(&**recording).ok()?;
-    index.keyframes.truncate(index.whole_keyframes(&mut index_file));
-    let keyframe = index.keyframes.last()?;
-    let dump = index.dump(&mut index_file, keyframe).ok()?;
-    let builder = IndexBuilder::resume(options, keyframe, &dump);
-    Some((builder, keyframe.block_offset, keyframe.end()))
 }
 
 fn lock(progress: &Mutex<Progress>) -> MutexGuard<'_, Progress> {

@@ -22,8 +22,10 @@ use tapdeck_tape::{Format, Losses};
 
 use crate::clock::Clock;
 use crate::shared::SharedLog;
+use crate::source::Source;
 use crate::tap::{Tap, TapPanicked, TapReader, TapThread};
 
+mod append;
 mod events;
 mod failure;
 mod file;
@@ -39,9 +41,9 @@ mod snapshots;
 mod syncing;
 mod withhold;
 
+pub use append::{Addition, AppendError, adopt_sidecars, append_part, is_locked};
 pub use failure::{FailureAction, OnFailure};
-pub(crate) use file::SIDECARS;
-pub use file::{CreateError, IfExists, RecordingFile, digest_of, file_digest, forget_sidecars, sidecar};
+pub use file::{CreateError, IfExists, RecordingFile, RunningDigest, digest_of, file_digest};
 use foreign::ForeignTap;
 pub use foreign::can_record;
 pub use live::LiveIndex;
@@ -49,10 +51,9 @@ pub use name::{NAME_PLACEHOLDERS, calendar, home_folder, recording_name, recordi
 use native::NativeTap;
 pub use salvage::Mended;
 use scrub::Held;
-pub use seal::SEALED_SIDECARS;
 use seal::Sealing;
-use sidecars::Sidecars;
-pub use sidecars::find_sidecar;
+pub(crate) use sidecars::SIDECARS;
+pub use sidecars::{SEALED_SIDECARS, find_sidecar, forget_sidecars, sidecar, write_sidecars};
 pub use snapshots::append_lines;
 pub use syncing::SyncLevel;
 pub(crate) use withhold::{Withheld, stars};
@@ -114,6 +115,7 @@ pub struct RecordOptions {
     pub(crate) sync: SyncLevel,
     pub(crate) on_failure: OnFailure,
     pub(crate) scrub: Option<Arc<tapdeck_core::scrub::Rules>>,
+    pub(crate) sidecars: bool,
 }
 
 impl Default for RecordOptions {
@@ -136,6 +138,7 @@ impl Default for RecordOptions {
             sync: SyncLevel::default(),
             on_failure: OnFailure::default(),
             scrub: None,
+            sidecars: false,
         }
     }
 }
@@ -232,8 +235,7 @@ impl RecordOptions {
         self
     }
 
-    /// Sets the keys that can read the recording; native recordings only. Everything that is known
-    /// of the session is then in the file, and there is no index.
+    /// Sets the keys that can read the recording; native recordings only. There is no index then.
     #[must_use]
     pub fn encrypt(mut self, encrypt: impl Into<Option<Recipients>>) -> Self {
         self.encrypt = encrypt.into();
@@ -251,6 +253,14 @@ impl RecordOptions {
     #[must_use]
     pub fn scrub(mut self, scrub: impl Into<Option<Arc<tapdeck_core::scrub::Rules>>>) -> Self {
         self.scrub = scrub.into();
+        self
+    }
+
+    /// Sets whether `meta.json` and the other sidecars are written beside the recording at its end,
+    /// for tools that want files; native recordings only.
+    #[must_use]
+    pub fn sidecars(mut self, sidecars: bool) -> Self {
+        self.sidecars = sidecars;
         self
     }
 }
@@ -374,12 +384,16 @@ impl Recorder {
         }
         let mut meta = first_meta(&options, clock, size);
         meta.pipes = log.is_on_pipes();
-        if file.written() > 0
-            && let Ok(bytes) = std::fs::read(sidecar(&path, "meta.json"))
-            && let Ok(old) = Meta::from_bytes(&bytes)
-        {
-            // A recording that is continued began when, where and as it began.
-            meta = Meta { exit: None, ended_at: None, sha256: None, ..old };
+        if file.written() > 0 {
+            match Source::find(&path, None, None).map(|source| source.meta()) {
+                // A recording that is continued began when, where and as it began.
+                Ok(Some(old)) => {
+                    meta = Meta { exit: None, ended_at: None, sha256: None, digest: None, seal: None, ..old }
+                }
+                Ok(None) => {}
+                // There is no key for what it says.
+                Err(_) => meta.continuation = options.encrypt.is_some(),
+            }
         }
         meta.extra.remove("ipc");
         if let Some(ipc) = &options.ipc {
@@ -389,14 +403,13 @@ impl Recorder {
         if !log.is_recorded() {
             log.set_recorder(reader);
         }
-        let sidecars = Sidecars::begin(&file);
-        let seal = options.seal.clone().map(|key| Sealing::begin(&sidecars.path("seal"), key)).transpose()?;
+        let seal = options.seal.clone().map(Sealing::begin).transpose()?;
         let mut held = options.scrub.clone().map(|rules| Held::new(rules, size, options.input.any()));
         if let Some(held) = &mut held {
             scrub_meta(&mut meta, held.scrubber());
         }
         let withholds = options.withholds(size);
-        let mut tap = NativeTap::new(file, sidecars, log, reader, clock, options, meta);
+        let mut tap = NativeTap::new(file, log, reader, clock, options, meta);
         tap.seal = seal;
         if let Some((from, at, size)) = late {
             if let Some(held) = &mut held {

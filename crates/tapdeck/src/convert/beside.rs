@@ -1,10 +1,12 @@
-//! What stands beside a recording that is converted, and beside the one that comes of it.
+//! What a recording that is converted says of itself besides its events, and the files beside what
+//! comes of it.
 
-use std::io::{self, Write};
+use std::io::{BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 
 use tapdeck_core::WallTime;
-use tapdeck_host::{Source, sidecar, timing_names};
+use tapdeck_host::{Source, timing_names};
+use tapdeck_tape::ahr::parts::EVENTS;
 use tapdeck_tape::ahr::{AhrWriter, CarriedEvents};
 use tapdeck_tape::event::Count;
 use tapdeck_tape::meta::{Edit, Meta};
@@ -13,30 +15,35 @@ use tapdeck_tape::{Container, Format, Header, Loss, is_turn};
 use super::{Conversion, ConvertError, Main, Seen, To};
 use crate::OutFile;
 
-/// What stands beside a native recording that is read.
+/// What a native recording that is read says of itself.
 #[derive(Default)]
 pub(super) struct Beside {
     pub(super) meta: Option<Meta>,
-    pub(super) events: Option<CarriedEvents<Box<dyn io::Read + Send>>>,
-    pub(super) snapshots: Option<Box<dyn io::Read + Send>>,
-    pub(super) instructions: Option<Box<dyn io::Read + Send>>,
+    pub(super) events: Option<Box<dyn Read + Send>>,
+    pub(super) instructions: Option<Box<dyn Read + Send>>,
 }
 
 impl Beside {
     pub(super) fn of(source: &Source) -> Self {
         Self {
             meta: source.meta(),
-            events: source.sidecar("events.jsonl").map(CarriedEvents::new),
-            snapshots: source.sidecar("snapshots.jsonl"),
-            instructions: source.sidecar("instructions.jsonl"),
+            events: source.sidecar(EVENTS).map(|events| Box::new(events) as _),
+            instructions: source.instruction_lines(),
         }
+    }
+
+    /// The events, for a native recording that is written.
+    pub(super) fn take_events(&mut self) -> Option<Box<dyn Read + Send>> {
+        Some(Box::new(BufReader::new(self.events.take()?)))
     }
 
     /// What has no place in the target.
     pub(super) fn left_behind(self, input: &Path, to: To) -> Result<Option<(Loss, Count)>, ConvertError> {
-        let Some(mut events) = self.events else { return Ok(None) };
+        let Some(events) = self.events else { return Ok(None) };
+        let mut events = CarriedEvents::new(BufReader::new(events));
         let mut count = Count::default();
-        while let Some(line) = events.next_up_to(u64::MAX).map_err(|e| failed(input, e))? {
+        let failed = |source| ConvertError::Read { path: input.to_owned(), source };
+        while let Some(line) = events.next_up_to(u64::MAX).map_err(failed)? {
             if to.has_turns() && is_turn(&line) {
                 continue;
             }
@@ -45,11 +52,6 @@ impl Beside {
         }
         Ok((count.events > 0).then_some((Loss::Beside, count)))
     }
-}
-
-/// The events beside a recording could not be read.
-pub(super) fn failed(input: &Path, source: tapdeck_tape::Error) -> ConvertError {
-    ConvertError::Read { path: sidecar(input, "events.jsonl"), source }
 }
 
 impl Conversion {
@@ -76,11 +78,11 @@ fn is_same(a: &Path, b: &Path) -> bool {
     place(a).is_some_and(|a| place(b) == Some(a))
 }
 
-/// The sidecar of a new native recording: what the old one said, where there was one, and how it
-/// ended.
+/// The description of a new native recording: what the old one said, where there was one, and how
+/// it ended.
 pub(super) fn new_meta(header: &Header, old: Option<Meta>, seen: &Seen) -> Meta {
     let fresh = AhrWriter::meta(header);
-    let mut meta = Meta { sha256: None, seal: None, ..old.unwrap_or(fresh) };
+    let mut meta = Meta { sha256: None, digest: None, seal: None, ..old.unwrap_or(fresh) };
     meta.tapdeck = Some(env!("CARGO_PKG_VERSION").into());
     meta.theme.clone_from(&header.theme);
     meta.exit = seen.ending.map(Into::into).or(meta.exit);
@@ -112,33 +114,19 @@ pub(super) fn edited_meta(header: &Header, old: Option<Meta>, seen: &Seen, histo
 pub(super) struct Side {
     file: OutFile,
     path: PathBuf,
-    empty: bool,
 }
 
 impl Side {
     pub(super) fn create(path: PathBuf, overwrite: bool) -> Result<Self, ConvertError> {
         let file = OutFile::create(&path, overwrite).map_err(ConvertError::write(&path))?;
-        Ok(Self { file, path, empty: true })
+        Ok(Self { file, path })
     }
 
     pub(super) fn put(&mut self, bytes: &[u8]) -> Result<(), ConvertError> {
-        self.empty &= bytes.is_empty();
         self.file.write_all(bytes).map_err(ConvertError::write(&self.path))
     }
 
-    pub(super) fn copy(&mut self, from: &mut impl io::Read) -> Result<(), ConvertError> {
-        let copied = io::copy(from, &mut self.file).map_err(ConvertError::write(&self.path))?;
-        self.empty &= copied == 0;
-        Ok(())
-    }
-
     pub(super) fn commit(self) -> Result<(), ConvertError> {
-        if self.empty {
-            // One of an older recording of that name must not speak for this one; most often there
-            // is none.
-            let _ = tapdeck_host::disk::remove_file(&self.path);
-            return Ok(());
-        }
         self.file.commit().map_err(ConvertError::write(&self.path))
     }
 }

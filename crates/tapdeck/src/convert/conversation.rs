@@ -4,7 +4,8 @@ use std::io::{BufReader, BufWriter};
 use std::time::Duration;
 
 use tapdeck_core::scrub::Scrubber;
-use tapdeck_host::{Source, find_sidecar};
+use tapdeck_host::Source;
+use tapdeck_tape::ahr::parts::EVENTS;
 use tapdeck_tape::conversation::Conversation;
 use tapdeck_tape::export::{self, ConversationAs};
 use tapdeck_tape::scrub::{first_size, study};
@@ -72,11 +73,10 @@ impl Conversion {
     /// Reads the conversation, and says what was masked in it.
     fn read_conversation(&self, source: &Source) -> Result<(Conversation, ConversationReport), ConvertError> {
         let read = |scrubber: Option<&mut Scrubber>| {
-            let events = source.sidecar("events.jsonl").filter(|_| source.is_native());
+            let events = source.sidecar(EVENTS).filter(|_| source.is_native());
             let events = events.ok_or_else(|| ConvertError::NoTurns(source.path().to_owned()))?;
-            Conversation::read(BufReader::new(events), source.meta().as_ref(), scrubber).map_err(|source| {
-                ConvertError::Read { path: find_sidecar(&self.input, "events.jsonl"), source }
-            })
+            Conversation::read(BufReader::new(events), source.meta().as_ref(), scrubber)
+                .map_err(|e| self.reading_failed(e))
         };
         let report = |conversation: &Conversation, redacted| {
             let prompts = conversation.turns().count() as u64;

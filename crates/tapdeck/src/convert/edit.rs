@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tapdeck_host::{Source, digest_of};
-use tapdeck_tape::ahr::CarriedEvents;
+use tapdeck_tape::ahr::parts::EVENTS;
 use tapdeck_tape::edit::{EditReader, JoinReader, Moved, MovedLines, Part, Removed, locate};
 use tapdeck_tape::meta::{Edit, EditSource};
 use tapdeck_tape::{EventReader, Header, Item, Kind, RecordedTurn};
@@ -20,7 +20,7 @@ type Reader = Box<dyn EventReader + Send>;
 
 /// What was edited, and how.
 pub(super) struct Edited {
-    /// What goes into the `meta.json` of a native recording.
+    /// What the description of a native recording says of it.
     pub(super) history: Vec<Edit>,
     removed: Arc<Mutex<Removed>>,
 }
@@ -93,12 +93,12 @@ impl Inputs {
         Ok(())
     }
 
-    /// What stands beside the recordings, as the edit leaves it.
+    /// What the recordings say of themselves, as the edit leaves it.
     fn beside(&self, edited: &Arc<Moved>, removed: &Arc<Mutex<Removed>>) -> Beside {
-        let lines = |suffix: &str| {
+        let moved = |open: &dyn Fn(&Source) -> Option<Box<dyn Read + Send>>| {
             let mut all: Option<Box<dyn Read + Send>> = None;
             for (i, source) in self.sources.iter().enumerate() {
-                let Some(lines) = source.sidecar(suffix) else { continue };
+                let Some(lines) = open(source) else { continue };
                 let by = self.joined.get(i).into_iter().chain([edited]).cloned().collect();
                 let lines = MovedLines::new(lines, by, removed.clone());
                 all = Some(match all {
@@ -110,9 +110,8 @@ impl Inputs {
         };
         Beside {
             meta: self.sources.iter().find_map(Source::meta),
-            events: lines("events.jsonl").map(CarriedEvents::new),
-            snapshots: lines("snapshots.jsonl"),
-            instructions: lines("instructions.jsonl"),
+            events: moved(&|source| source.sidecar(EVENTS).map(|events| Box::new(events) as _)),
+            instructions: moved(&Source::instruction_lines),
         }
     }
 

@@ -15,7 +15,7 @@
 //! ```
 
 use std::fmt;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,8 +23,11 @@ use std::time::Duration;
 
 use tapdeck_core::Time;
 use tapdeck_host::cassette::CommitError;
-use tapdeck_host::{Source, SourceError, forget_sidecars, is_stream, open_stream, sidecar};
-use tapdeck_tape::ahr::{AhrWriter, Quality};
+use tapdeck_host::{
+    RunningDigest, Source, SourceError, forget_sidecars, is_stream, open_stream, write_sidecars,
+};
+use tapdeck_tape::ahr::parts::{INSTRUCTIONS, META};
+use tapdeck_tape::ahr::{AhrWriter, Quality, part_blocks};
 use tapdeck_tape::cassette::{Refusal, header_losses};
 use tapdeck_tape::cast::{theme_of, theme_value};
 use tapdeck_tape::event::Count;
@@ -59,6 +62,8 @@ pub use to::To;
 const ALL_ROWS: usize = 1_000_000;
 /// Remarks beyond this many are only counted.
 const MAX_NOTES: usize = 100;
+/// So much of a part is carried at a time.
+const PIECE: usize = 128 * 1024;
 
 /// A conversion that failed. Nothing was written, unless it says otherwise.
 #[derive(Debug, thiserror::Error)]
@@ -176,6 +181,7 @@ pub struct Conversion {
     out_timing: Option<PathBuf>,
     overwrite: bool,
     partial: bool,
+    sidecars: bool,
     quality: u8,
     theme: Option<Theme>,
     conversation: bool,
@@ -207,7 +213,7 @@ pub struct Converted {
     pub output_bytes: u64,
     /// How long the recording lasts.
     pub duration: Duration,
-    /// Bytes that were written, sidecars not counted.
+    /// Bytes that were written, but for other files beside it.
     pub written: u64,
     /// What the target cannot carry, and how much of it there was.
     pub losses: Vec<(Loss, Count)>,
@@ -234,6 +240,7 @@ impl Conversion {
             out_timing: None,
             overwrite: false,
             partial: false,
+            sidecars: false,
             quality: 4,
             theme: None,
             conversation: false,
@@ -278,6 +285,13 @@ impl Conversion {
     #[must_use]
     pub fn partial(mut self, partial: bool) -> Self {
         self.partial = partial;
+        self
+    }
+
+    /// Writes `meta.json` and the other sidecars beside an `.ahr`, for tools that want files.
+    #[must_use]
+    pub fn sidecars(mut self, sidecars: bool) -> Self {
+        self.sidecars = sidecars;
         self
     }
 
@@ -340,7 +354,7 @@ impl Conversion {
         self
     }
 
-    /// Writes the file, with its sidecars. It appears whole or not at all.
+    /// Writes the file. It appears whole or not at all.
     ///
     /// # Errors
     /// When the recording cannot be read, or the file cannot be written.
@@ -469,7 +483,7 @@ impl Conversion {
         packing.commit()
     }
 
-    /// Writes another recording, and what goes beside it.
+    /// Writes another recording, with what a native one says of itself.
     fn to_tape(
         &self,
         from: Container,
@@ -479,30 +493,35 @@ impl Conversion {
         mut beside: Beside,
         edited: Option<&Edited>,
     ) -> Result<Vec<(Loss, Count)>, ConvertError> {
-        let native = to.format == Format::Ahr && !to.zst && !main.is_stream();
-        let mut target = self.tape_writer(to, native)?;
-        let mut sides = self.side_files(from, to, native, main, &mut beside)?;
-        let old_meta = beside.meta.take();
-        let mut labels = Count::default();
+        let native = to.format == Format::Ahr;
+        let quality = Quality::Brotli(self.quality);
+        let mut target: Box<dyn EventWriter> = match native {
+            true => Box::new(AhrWriter::new(quality).carrying(beside.take_events())),
+            false => writer(to.format, quality).ok_or(ConvertError::ReadOnly(to))?,
+        };
+        let mut timing = match to.format {
+            Format::Typescript => Some(Side::create(self.timing_path(main, from)?, self.overwrite)?),
+            _ => None,
+        };
         let mut zst = match to.zst {
             true => Some(ZstWriter::new(3).map_err(ConvertError::Compress)?),
             false => None,
         };
+        let mut digest = RunningDigest::default();
+        let mut place = None;
         let header = reader.header().clone();
-        let result = copy::<CopyError>(reader, &mut *target, |parts: &mut Parts, _| {
+        let mut put = |main: &mut Main<'_>, bytes: &mut Vec<u8>, digest: &mut RunningDigest| {
+            digest.update(bytes);
             if let Some(zst) = &mut zst {
-                zst.step(&mut parts.main)?;
+                zst.step(bytes).map_err(ConvertError::Compress)?;
             }
-            main.put(&parts.main)?;
-            if let Some(timing) = &mut sides.timing {
+            main.put(bytes)
+        };
+        let result = copy::<CopyError>(reader, &mut *target, |parts: &mut Parts, _| {
+            place = parts.place.or(place);
+            put(main, &mut parts.main, &mut digest)?;
+            if let Some(timing) = &mut timing {
                 timing.put(&parts.timing)?;
-            }
-            match (&mut sides.events, &mut beside.events) {
-                (Some(events), Some(old)) => {
-                    old.merge::<CopyError>(&parts.events, |line| Ok(events.put(line)?))?;
-                }
-                (Some(events), None) => events.put(&parts.events)?,
-                (None, _) => labels.events += line_count(&parts.events),
             }
             Ok(())
         });
@@ -511,78 +530,49 @@ impl Conversion {
             Err(CopyError::Out(failed)) => return Err(failed),
             Err(CopyError::Tape(e)) => return Err(self.reading_failed(e)),
         };
+        if let Some(place) = place {
+            let mut add = |main: &mut Main<'_>, name, bytes: &[u8], digest: &mut RunningDigest| {
+                put(main, &mut part_blocks(&[(name, bytes)], place, quality, true).concat(), digest)
+            };
+            if let Some(mut old) = beside.instructions.take() {
+                let mut piece = vec![0; PIECE];
+                loop {
+                    let n = old.read(&mut piece).map_err(ConvertError::write(&self.input))?;
+                    if n == 0 {
+                        break;
+                    }
+                    add(main, INSTRUCTIONS, &piece[..n], &mut digest)?;
+                }
+            }
+            let old = beside.meta.take();
+            let mut meta = match edited {
+                Some(edited) => edited_meta(&header, old, &reader.seen, edited.history.clone()),
+                None => new_meta(&header, old, &reader.seen),
+            };
+            meta.brotli_q = Some(self.quality);
+            meta.digest = Some(digest.digest());
+            let line = meta.to_line().map_err(|e| self.reading_failed(e))?;
+            add(main, META, &line, &mut digest)?;
+        }
         if let Some(zst) = zst {
             main.put(&zst.finish().map_err(ConvertError::Compress)?)?;
         }
         self.stop_if_broken(reader)?;
         let path = main.path().to_owned();
-        if native && self.overwrite {
+        let in_file = native && !main.is_stream();
+        if in_file && self.overwrite {
             forget_sidecars(&path).map_err(ConvertError::write(&path))?;
         }
         main.commit()?;
         let mut losses: Vec<_> = report.losses.iter().collect();
-        if let (Some(events), Some(old)) = (&mut sides.events, &mut beside.events) {
-            let failed = |e| beside::failed(&self.input, e);
-            while let Some(line) = old.next_up_to(u64::MAX).map_err(failed)? {
-                events.put(&line)?;
-            }
-        } else {
-            losses.extend(beside.left_behind(&self.input, self.to)?);
+        losses.extend(beside.left_behind(&self.input, self.to)?);
+        if let Some(timing) = timing {
+            timing.commit()?;
         }
-        if labels.events > 0 {
-            losses.push((Loss::Labels, labels));
-        }
-        for file in [sides.timing, sides.events, sides.snapshots, sides.instructions].into_iter().flatten() {
-            file.commit()?;
-        }
-        if let Some(mut file) = sides.meta {
-            let mut meta = match edited {
-                Some(edited) => edited_meta(&header, old_meta, &reader.seen, edited.history.clone()),
-                None => new_meta(&header, old_meta, &reader.seen),
-            };
-            meta.brotli_q = Some(self.quality);
-            meta.sha256 = Some(tapdeck_host::file_digest(&path).map_err(ConvertError::write(&path))?);
-            let bytes = meta.to_bytes().map_err(|e| self.reading_failed(e))?;
-            file.put(&bytes)?;
-            file.commit()?;
+        if in_file && self.sidecars {
+            write_sidecars(&path)?;
         }
         Ok(losses)
-    }
-
-    /// Makes the writer of a recording. One without files beside it has everything in itself.
-    fn tape_writer(&self, to: Container, native: bool) -> Result<Box<dyn EventWriter>, ConvertError> {
-        let quality = Quality::Brotli(self.quality);
-        if to.format == Format::Ahr && !native {
-            return Ok(Box::new(AhrWriter::new(quality).alone()));
-        }
-        writer(to.format, quality).ok_or(ConvertError::ReadOnly(to))
-    }
-
-    /// Creates the files beside a recording. The old snapshots are copied at once.
-    fn side_files(
-        &self,
-        from: Container,
-        to: Container,
-        native: bool,
-        main: &Main<'_>,
-        beside: &mut Beside,
-    ) -> Result<SideFiles, ConvertError> {
-        let side = |suffix| Side::create(sidecar(main.path(), suffix), self.overwrite);
-        let events = native.then(|| side("events.jsonl")).transpose()?;
-        let meta = native.then(|| side("meta.json")).transpose()?;
-        let copied = |suffix, old: &mut Option<Box<dyn io::Read + Send>>| -> Result<_, ConvertError> {
-            let Some(old) = old.as_mut().filter(|_| native) else { return Ok(None) };
-            let mut file = side(suffix)?;
-            file.copy(old)?;
-            Ok(Some(file))
-        };
-        let snapshots = copied("snapshots.jsonl", &mut beside.snapshots)?;
-        let instructions = copied("instructions.jsonl", &mut beside.instructions)?;
-        let timing = match to.format {
-            Format::Typescript => Some(Side::create(self.timing_path(main, from)?, self.overwrite)?),
-            _ => None,
-        };
-        Ok(SideFiles { timing, events, snapshots, instructions, meta })
     }
 
     /// Writes a picture of the session, and returns what of it had to be left out.
@@ -652,10 +642,6 @@ fn is_existing_same(a: &Path, b: &Path) -> bool {
     std::fs::canonicalize(a).is_ok_and(|a| std::fs::canonicalize(b).is_ok_and(|b| a == b))
 }
 
-fn line_count(lines: &[u8]) -> u64 {
-    lines.iter().filter(|b| **b == b'\n').count() as u64
-}
-
 /// What no picture of a session shows, and what these do not.
 fn export_losses(to: To, seen: &Seen) -> Vec<(Loss, Count)> {
     let mut losses = vec![(Loss::Input, seen.input)];
@@ -664,15 +650,6 @@ fn export_losses(to: To, seen: &Seen) -> Vec<(Loss, Count)> {
     }
     losses.retain(|(_, count)| count.events > 0);
     losses
-}
-
-/// The files beside a recording that is being written, as far as its format has them.
-struct SideFiles {
-    timing: Option<Side>,
-    events: Option<Side>,
-    snapshots: Option<Side>,
-    instructions: Option<Side>,
-    meta: Option<Side>,
 }
 
 /// Why a recording was not copied.

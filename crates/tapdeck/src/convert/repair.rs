@@ -1,33 +1,45 @@
 //! The health of a recording, and a clean copy of a damaged one.
 
 use std::fs::File;
-use std::io::{self, BufReader, Write};
+use std::io::{self, BufReader, Read, Write};
 use std::path::Path;
 
-use tapdeck_host::{Source, find_sidecar, forget_sidecars, sidecar};
-use tapdeck_tape::ahr::{Repair, Summary};
+use tapdeck_host::{RunningDigest, Source, forget_sidecars};
+use tapdeck_tape::ahr::parts::{EVENTS, INSTRUCTIONS, META};
+use tapdeck_tape::ahr::{Quality, Repair, Summary, part_blocks};
 use tapdeck_tape::meta::Meta;
 use tapdeck_tape::{Container, Format, Item};
 
-use super::{ConvertError, MAX_NOTES, is_existing_same};
+use super::{ConvertError, MAX_NOTES, PIECE, is_existing_same};
 use crate::OutFile;
 
-/// Whether a file is the one that its sidecar describes.
+/// Whether a recording is what it was when it was finished.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Digest {
     /// It is.
     Matches,
     /// It is not.
     Differs,
-    /// The sidecar says nothing of it, or there is none.
+    /// It was never finished, or does not say.
     Unknown,
 }
 
 impl Digest {
-    /// Compares a recording with the digest in its sidecar.
+    /// Compares a recording with the digest that it had when it was finished. What was added later
+    /// makes no difference.
     pub fn of(source: &Source) -> Self {
-        let Some(expected) = source.meta().and_then(|m| m.sha256) else { return Self::Unknown };
-        match source.file().and_then(tapdeck_host::digest_of) {
+        let Some(meta) = source.meta() else { return Self::Unknown };
+        let (bytes, expected) = match (meta.digest, meta.sha256) {
+            (Some(digest), _) => (digest.bytes, digest.sha256),
+            // One that was adopted speaks of the file as it was before.
+            (None, Some(sha256)) if source.parts().len_of(META).is_some() && !source.is_encrypted() => {
+                (meta.seal.and_then(|seal| seal.bytes()).unwrap_or(u64::MAX), sha256)
+            }
+            (None, Some(sha256)) => (u64::MAX, sha256),
+            (None, None) => return Self::Unknown,
+        };
+        let found = source.file().map(|file| file.take(bytes)).and_then(tapdeck_host::digest_of);
+        match found {
             Ok(found) if found == expected => Self::Matches,
             Ok(_) => Self::Differs,
             Err(_) => Self::Unknown,
@@ -43,7 +55,7 @@ pub struct Health {
     pub problems: Vec<String>,
     /// What is in it, of a native recording.
     pub summary: Option<Summary>,
-    /// Whether it is the file that its sidecar describes.
+    /// Whether it is what it was when it was finished.
     pub digest: Digest,
 }
 
@@ -88,7 +100,7 @@ pub(crate) fn check(source: &Source) -> Result<Health, ConvertError> {
             problems.push(format!("output overlaps {} times", summary.overlaps));
         }
         if digest == Digest::Differs {
-            problems.push("the file is not the one that its meta.json describes".into());
+            problems.push("it is not what it was when it was finished: SHA-256 differs".into());
         }
         return Ok(Health { problems, summary: Some(summary), digest });
     }
@@ -116,7 +128,7 @@ pub struct Repaired {
     pub before: Summary,
     /// What is in the copy.
     pub after: Summary,
-    /// Whether the recording is the file that its sidecar describes.
+    /// Whether the recording is what it was when it was finished.
     pub digest: Digest,
     /// Blocks that were copied as they are.
     pub blocks_copied: u64,
@@ -131,8 +143,8 @@ impl Repaired {
     }
 }
 
-/// Writes a clean copy of a native recording, with its sidecars. A seal is not copied: it spoke of
-/// the other file.
+/// Writes a clean copy of a native recording, with everything that it says of itself, and what
+/// stands beside an older one. A seal does not hold for the copy.
 ///
 /// # Errors
 /// When the recording is of another format or cannot be read, or the copy cannot be written.
@@ -147,50 +159,58 @@ pub fn repair(source: &Source, to: &Path, overwrite: bool) -> Result<Repaired, C
     }
     let read = |e| ConvertError::Read { path: path.to_owned(), source: e };
     let file = source.file().map_err(|why| reading(path, why))?;
-    let create = |path: &Path| OutFile::create(path, overwrite).map_err(ConvertError::write(path));
-    let mut out = create(to)?;
-    let meta_path = sidecar(to, "meta.json");
-    let old_meta = source.meta();
-    let meta_file = old_meta.as_ref().map(|_| create(&meta_path)).transpose()?;
-    let mut sidecars = Vec::new();
-    for suffix in ["events.jsonl", "snapshots.jsonl"] {
-        let Ok(mut from) = File::open(find_sidecar(path, suffix)) else { continue };
-        let path = sidecar(to, suffix);
-        let mut copy = create(&path)?;
-        io::copy(&mut from, &mut copy).map_err(ConvertError::write(&path))?;
-        sidecars.push((path, copy));
-    }
+    let mut out = OutFile::create(to, overwrite).map_err(ConvertError::write(to))?;
     let digest = Digest::of(source);
     let mut repair = Repair::new(BufReader::with_capacity(1 << 16, file));
-    let mut written = 0;
+    let mut running = RunningDigest::default();
+    let mut put = |bytes: &[u8], running: &mut RunningDigest| {
+        running.update(bytes);
+        out.write_all(bytes).map_err(ConvertError::write(to))
+    };
     while let Some(piece) = repair.next_piece().map_err(read)? {
-        written += piece.len() as u64;
-        out.write_all(piece).map_err(ConvertError::write(to))?;
+        put(piece, &mut running)?;
     }
-    if written == 0 {
+    if running.digest().bytes == 0 {
         return Err(ConvertError::Nothing(path.to_owned()));
     }
-    if overwrite {
-        forget_sidecars(to).map_err(ConvertError::write(to))?;
+    let is_last = repair.before().has_last_block;
+    let mut add = |name: &str, bytes: &[u8], running: &mut RunningDigest| {
+        put(&part_blocks(&[(name, bytes)], repair.place(), Quality::default(), is_last).concat(), running)
+    };
+    // Those of an encrypted recording are in it, and nothing is added in the clear.
+    for suffix in [EVENTS, "snapshots.jsonl", INSTRUCTIONS] {
+        let inside = source.parts().len_of(suffix).is_some() || source.is_encrypted();
+        let Some(mut beside) = source.sidecar(suffix).filter(|_| !inside) else { continue };
+        let mut piece = vec![0; PIECE];
+        loop {
+            let n = beside.read(&mut piece).map_err(|why| reading(path, why))?;
+            if n == 0 {
+                break;
+            }
+            add(suffix, &piece[..n], &mut running)?;
+        }
     }
-    out.commit().map_err(ConvertError::write(to))?;
-    for (path, copy) in sidecars {
-        copy.commit().map_err(ConvertError::write(&path))?;
-    }
-    if let (Some(meta), Some(mut file)) = (old_meta, meta_file) {
-        let sha256 = tapdeck_host::file_digest(to).map_err(ConvertError::write(to))?;
-        let meta = if source.is_encrypted() { meta.without_content() } else { meta };
-        let mut copy = Meta { sha256: Some(sha256), seal: None, ..meta };
+    if let Some(meta) = source.meta() {
+        let mut copy = Meta { sha256: None, seal: None, ..meta };
+        if source.is_encrypted() {
+            let Meta { exit, ended_at, .. } = copy;
+            copy = Meta { continuation: true, exit, ended_at, ..Meta::new() };
+        }
+        copy.digest = Some(running.digest());
         if digest == Digest::Differs {
             // The new digest is the copy's. It must not hide that the original differs from its
             // digest.
             copy.extra.insert("repairedFromSha256Mismatch", true);
         }
-        let bytes = copy.to_bytes().map_err(read)?;
-        file.write_all(&bytes).and_then(|()| file.commit()).map_err(ConvertError::write(&meta_path))?;
+        let line = copy.to_line().map_err(read)?;
+        add(META, &line, &mut running)?;
     }
+    if overwrite {
+        forget_sidecars(to).map_err(ConvertError::write(to))?;
+    }
+    out.commit().map_err(ConvertError::write(to))?;
     let copy = File::open(to).map_err(ConvertError::write(to))?;
     let after = Summary::of(BufReader::with_capacity(1 << 16, copy)).map_err(read)?;
-    let blocks_copied = repair.blocks_copied();
+    let (written, blocks_copied) = (running.digest().bytes, repair.blocks_copied());
     Ok(Repaired { before: repair.before().clone(), after, digest, blocks_copied, written })
 }

@@ -191,8 +191,8 @@ pub(crate) fn rewritten(round: &mut Round<'_>) -> Judge {
         let health = Recording::open(&target).and_then(|r| r.verify()).map_err(|e| e.to_string())?;
         let native = target.extension().is_some_and(|e| e == "ahr");
         match health.digest {
-            Digest::Differs => Err("meta.json has a digest of something else".into()),
-            Digest::Unknown if native && cut >= complete => Err("meta.json has no digest".into()),
+            Digest::Differs => Err("it has a digest of something else".into()),
+            Digest::Unknown if native && cut >= complete => Err("it has no digest".into()),
             _ if !health.is_whole() => Err(format!("it is damaged: {:?}", health.problems)),
             _ => Ok(()),
         }

@@ -1,15 +1,14 @@
-//! The index of a recording. It is not synced, because it can be made again: whatever a power cut
-//! leaves of it, each moment of the recording shows the same screen as without it.
+//! The index that is added to a recording: whatever a power cut leaves of it, each moment of the
+//! recording shows the same screen as without it.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::Write;
+use std::fs::File;
 use std::path::Path;
 use std::time::Duration;
 
+use tapdeck::tape::ahr::parts::INDEX;
 use tapdeck::tape::index::{IndexOptions, build_index};
 use tapdeck::{LiveIndex, RecordOptions, Recording};
-use tapdeck_host::disk::DiskFile;
-use tapdeck_host::{IfExists, sidecar};
+use tapdeck_host::{Addition, IfExists, append_part};
 
 use crate::recorder::Live;
 use crate::{Judge, Round};
@@ -36,21 +35,20 @@ pub(crate) fn rebuilt(round: &mut Round<'_>) -> Judge {
     live.finish();
     let end = Recording::open(&path).and_then(|r| r.duration()).expect("a recording");
     let expected = screens(&path, end).expect("a recording");
-    let index = sidecar(&path, "ahx");
     if round.rng.chance(2) {
         // One of another recording.
-        fs::write(&index, round.rng.text(5000)).expect("written");
+        append_part(&path, INDEX, &[&b"AHXI"[..], &round.rng.text(5000)].concat()).expect("appended");
     }
     round.begin();
     for every in [3000, 1500] {
-        let mut out = DiskFile::open(&index, OpenOptions::new().write(true).create(true)).expect("opened");
-        out.resize(0).expect("emptied");
+        let mut addition = Addition::begin(&path).expect("opened");
         let recording = File::open(&path).expect("a recording");
         build_index::<tapdeck::tape::Error>(recording, IndexOptions::default().every_bytes(every), |piece| {
-            out.write_all(piece).expect("written");
+            addition.add(INDEX, piece).expect("written");
             Ok(())
         })
         .expect("an index");
+        addition.commit().expect("synced");
     }
     Box::new(move |_, _, _| {
         let found = screens(&path, end)?;

@@ -47,7 +47,8 @@ const SCENARIOS: &[Scenario] = &[
     ("rec --sync none", recorder::never_synced, 2),
     ("rec --sync block", recorder::synced_by_block, 2),
     ("rec --sync interval", recorder::synced_by_interval, 2),
-    ("instructions", recorder::lines, 2),
+    ("instructions beside a recording", recorder::lines, 2),
+    ("instructions in a recording", recorder::additions, 2),
     ("rec, other formats", recorder::foreign, 2),
     #[cfg(feature = "encrypt")]
     ("rec --encrypt", recorder::encrypted, 2),

@@ -2,21 +2,21 @@
 //! `--append` agree about what is left.
 
 use std::fs::File;
+use std::io::Cursor;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use bytes::Bytes;
-use tapdeck::tape::ahr::{Body, Item, Reader};
-use tapdeck::tape::meta::Meta;
+use tapdeck::tape::ahr::parts::EVENTS;
+use tapdeck::tape::ahr::{Body, Item, Parts, Reader};
 use tapdeck::tape::seal::{self, SealKey, Verdict};
 use tapdeck::tape::{Container, Kind};
 use tapdeck::{Event, Exit, LiveIndex, RecordOptions, Recording};
 use tapdeck_core::{Change, Fence, LogLimits, Stamp, Stream, Why, WinSize};
 use tapdeck_host::disk::journal::{self, Inode, Op};
 use tapdeck_host::{
-    Clock, IfExists, Recorder, RecordingFile, SEALED_SIDECARS, SharedLog, SyncLevel, append_lines,
-    find_sidecar, sidecar,
+    Clock, IfExists, Recorder, RecordingFile, SharedLog, Source, SyncLevel, append_lines, append_part,
 };
 
 use crate::disk::Disk;
@@ -39,7 +39,6 @@ pub(crate) fn synced_by_interval(round: &mut Round<'_>) -> Judge {
 
 /// A session that is recorded step by step.
 pub(crate) struct Live {
-    path: PathBuf,
     inode: Inode,
     log: SharedLog,
     clock: Clock,
@@ -58,7 +57,7 @@ impl Live {
         log.append(Event::Resize(size), clock.now());
         let recorder = Recorder::start(file, log.clone(), clock, options, size).map_err(|e| e.to_string())?;
         let meta = path.metadata().map_err(|e| e.to_string())?;
-        Ok(Self { path: path.to_owned(), inode: (meta.dev(), meta.ino()), log, clock, recorder })
+        Ok(Self { inode: (meta.dev(), meta.ino()), log, clock, recorder })
     }
 
     /// A moment so long ago that the recorder writes at once.
@@ -77,7 +76,12 @@ impl Live {
     fn output(&self, bytes: &[u8]) -> usize {
         let before = journal::len();
         self.write(bytes);
-        self.wait_for(before, |op, inode| matches!(op, Op::Write(file, ..) if *file == inode))
+        // A block of parts, which says so in its flags, may come first.
+        let has_output = |block: &[u8]| block.get(36).is_some_and(|flags| flags & 4 == 0);
+        self.wait_for(
+            before,
+            |op, inode| matches!(op, Op::Write(file, _, block) if *file == inode && has_output(block)),
+        )
     }
 
     /// Waits for a change of the recording behind so many.
@@ -99,24 +103,16 @@ impl Live {
         );
     }
 
-    /// The stick changes hands, which is told beside the recording.
+    /// The stick changes hands, which is told in a part.
     fn change_hands(&self) {
         let change = Change { from: None, to: Some("a".into()), why: Why::Claimed, fence: Fence(1) };
         self.log.append(Event::Holder(change), self.clock.now());
     }
 
     fn snapshot(&self, id: u64) {
-        let before = journal::len();
         self.log.append(Event::Snapshot { id, label: "label".into(), tree: None }, self.past());
-        // The line in the list is synced last; then the caller is answered.
-        let list = sidecar(&self.path, "snapshots.jsonl");
-        let listed = journal::wait(PATIENCE, |ops| {
-            let number = list.metadata().map(|m| (m.dev(), m.ino()));
-            ops.iter()
-                .skip(before)
-                .any(|op| matches!((op, &number), (Op::Sync(file, _), Ok(list)) if file == list))
-        });
-        assert!(listed, "the snapshot is not listed");
+        // The recorder answers the caller before it comes to this.
+        self.flush();
     }
 
     pub(crate) fn flush(&self) {
@@ -250,11 +246,19 @@ fn record(round: &mut Round<'_>, level: SyncLevel) -> Judge {
         if left.prefix() < output {
             return Err(format!("{output} bytes of output were promised, {} are there", left.prefix()));
         }
-        check_snapshots(&path, &left, listed)?;
-        let told = std::fs::read(sidecar(&path, "events.jsonl")).unwrap_or_default();
+        if let Some(id) = (1..=listed).find(|id| !left.snapshots.contains(id)) {
+            return Err(format!("snapshot {id} was answered and is gone"));
+        }
+        let told = std::fs::read(&path).and_then(|file| {
+            let file = Cursor::new(file);
+            let parts = Parts::of(file.clone()).map_err(std::io::Error::other)?;
+            parts.read(EVENTS, file).map_err(std::io::Error::other)
+        });
+        let told = told.unwrap_or_default();
         let told = told.split(|b| *b == b'\n').filter(|line| line.starts_with(b"{") && line.ends_with(b"}"));
-        if closed && told.count() < events {
-            return Err("events.jsonl was complete and is not".into());
+        let all = events + usize::try_from(listed).unwrap_or(0);
+        if closed && told.count() < all {
+            return Err("the events were complete and are not".into());
         }
         agree(&path, &left, closed)?;
         if let Some(key) = key.as_ref().filter(|_| closed) {
@@ -264,8 +268,8 @@ fn record(round: &mut Round<'_>, level: SyncLevel) -> Judge {
     })
 }
 
-/// Lines that are appended to a sidecar, as `view` does with instructions. A torn line does not
-/// spoil the ones before and behind it.
+/// Lines that are appended to a file, as `view` does with instructions to a recording of another
+/// format. A torn line does not spoil the ones before and behind it.
 pub(crate) fn lines(round: &mut Round<'_>) -> Judge {
     let path = round.root.join("demo.instructions.jsonl");
     let line =
@@ -296,6 +300,43 @@ pub(crate) fn lines(round: &mut Round<'_>) -> Judge {
         let more = "{\"text\": \"one more\"}";
         append_lines(&path, format!("{more}\n").as_bytes()).map_err(|e| e.to_string())?;
         check(Some(more))
+    })
+}
+
+/// Instructions that are added to a finished recording: those that were kept are there, and nothing
+/// of the session is lost.
+pub(crate) fn additions(round: &mut Round<'_>) -> Judge {
+    let path = round.root.join("demo.ahr");
+    let live = Live::start(&path, IfExists::Refuse, RecordOptions::default()).expect("a recorder");
+    let output = round.rng.text(5000);
+    live.write(&output);
+    live.finish();
+    round.begin();
+    let mut kept = Vec::new();
+    for n in 0..=round.rng.below(6) {
+        let line = format!("{{\"n\": {n}, \"text\": \"{}\"}}\n", "x".repeat(round.rng.below(2000)));
+        append_part(&path, "instructions.jsonl", line.as_bytes()).expect("appended");
+        kept.push((journal::len(), line));
+    }
+    Box::new(move |_, cut, _| {
+        let left = read(&path)?;
+        left.check(&output, usize::MAX)?;
+        if left.prefix() != output.len() {
+            return Err(format!("{} bytes of output are left", left.prefix()));
+        }
+        let file = File::open(&path).map_err(|e| e.to_string())?;
+        let parts = Parts::of(&file).map_err(|e| e.to_string())?;
+        let found = parts.read("instructions.jsonl", &file).map_err(|e| e.to_string())?;
+        let promised: String =
+            kept.iter().filter(|(from, _)| *from <= cut).map(|(_, line)| line.as_str()).collect();
+        if !found.starts_with(promised.as_bytes()) {
+            return Err(format!("an instruction that was kept is gone, {} bytes are there", found.len()));
+        }
+        let source = Source::find(&path, None, None).map_err(|e| e.to_string())?;
+        match tapdeck::convert::Digest::of(&source) {
+            tapdeck::convert::Digest::Matches => Ok(()),
+            digest => Err(format!("what was finished is not what it was: {digest:?}")),
+        }
     })
 }
 
@@ -439,25 +480,6 @@ pub(crate) fn read(path: &Path) -> Result<Left, String> {
     Ok(left)
 }
 
-/// A snapshot that was answered is in the recording and in the list; what is in the list is in the
-/// recording.
-fn check_snapshots(path: &Path, left: &Left, listed: u64) -> Result<(), String> {
-    let list = std::fs::read(sidecar(path, "snapshots.jsonl")).unwrap_or_default();
-    let lines = list.split(|b| *b == b'\n');
-    let ids: Vec<u64> = lines
-        .filter_map(|line| serde_json::from_slice::<serde_json::Value>(line).ok()?.get("id")?.as_u64())
-        .collect();
-    for id in 1..=listed {
-        if !ids.contains(&id) || !left.snapshots.contains(&id) {
-            return Err(format!("snapshot {id} was answered and is gone"));
-        }
-    }
-    match ids.iter().find(|id| !left.snapshots.contains(id)) {
-        Some(id) => Err(format!("snapshot {id} is listed, and not in the recording")),
-        None => Ok(()),
-    }
-}
-
 /// `verify` says that a recording is whole only if it is, and `repair` keeps what can be read.
 fn agree(path: &Path, left: &Left, closed: bool) -> Result<(), String> {
     let gaps = left.prefix() != left.total();
@@ -482,10 +504,10 @@ fn agree(path: &Path, left: &Left, closed: bool) -> Result<(), String> {
         return Err(format!("it was complete: {:?}", health.problems));
     }
     if closed && health.digest != tapdeck::convert::Digest::Matches {
-        return Err(format!("meta.json has no true digest: {:?}", health.digest));
+        return Err(format!("it has no true digest: {:?}", health.digest));
     }
     if health.digest == tapdeck::convert::Digest::Differs {
-        return Err("meta.json has a digest of something else".into());
+        return Err("it has a digest of something else".into());
     }
     let again = Recording::open(&copy).and_then(|copy| copy.verify()).map_err(|e| e.to_string())?;
     if !again.is_whole() {
@@ -502,12 +524,11 @@ fn agree(path: &Path, left: &Left, closed: bool) -> Result<(), String> {
 
 /// The seal of a complete recording is intact.
 fn check_seal(path: &Path, key: &SealKey) -> Result<(), String> {
-    let beside = |suffix| std::fs::read(sidecar(path, suffix)).ok();
-    let meta = Meta::from_bytes(&beside("meta.json").unwrap_or_default()).map_err(|e| e.to_string())?;
-    let contents: Vec<_> = SEALED_SIDECARS.iter().filter_map(|name| Some((*name, beside(name)?))).collect();
-    let sidecars: Vec<(&str, &[u8])> = contents.iter().map(|(name, bytes)| (*name, &bytes[..])).collect();
-    let (file, lines) = (File::open(path).map_err(|e| e.to_string())?, beside("seal").unwrap_or_default());
-    let report = seal::verify(file, &meta, Some(&lines[..]), &sidecars, key).map_err(|e| e.to_string())?;
+    let source = Source::find(path, None, None).map_err(|e| e.to_string())?;
+    let metas = source.all_meta();
+    let meta = seal::sealed_meta(&metas, key).ok_or("there is no seal")?;
+    let file = File::open(path).map_err(|e| e.to_string())?;
+    let report = seal::verify(file, meta, source.sidecar("seal"), &[], key).map_err(|e| e.to_string())?;
     if report.verdict == Verdict::Intact { Ok(()) } else { Err(format!("the seal: {:?}", report.problems)) }
 }
 
@@ -530,6 +551,6 @@ fn go_on(path: &Path, left: &Left, options: RecordOptions) -> Result<(), String>
     if kept != left.total() {
         return Err(format!("it had {} bytes of output, continued {kept}", left.total()));
     }
-    let meta = std::fs::read(find_sidecar(path, "meta.json")).map_err(|e| format!("meta.json: {e}"))?;
-    Meta::from_bytes(&meta).map(|_| ()).map_err(|e| format!("meta.json: {e}"))
+    let source = Source::find(path, None, None).map_err(|e| e.to_string())?;
+    source.meta().map(|_| ()).ok_or_else(|| "it was continued, and does not describe itself".into())
 }

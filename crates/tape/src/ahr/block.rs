@@ -31,6 +31,11 @@ const SEARCH_STEP: usize = 64 * 1024;
 const FREE: u64 = 64 << 20;
 const MAX_RATIO: u64 = 8192;
 
+/// Whether so much came out of so many bytes of a file as no session makes.
+pub(super) fn is_bomb(out: u64, taken: u64) -> bool {
+    out > FREE && out / MAX_RATIO > taken
+}
+
 /// A block that could be read, at least in part.
 #[derive(Debug, Clone)]
 pub struct Block {
@@ -189,7 +194,7 @@ impl<R: Read> BlockReader<R> {
         self.out += block.bytes.len() as u64;
         let read = self.window.offset() - self.began;
         let taken = self.taken.as_ref().map_or(read, |taken| taken.load(Ordering::Relaxed));
-        if self.out > FREE && self.out / MAX_RATIO > taken {
+        if is_bomb(self.out, taken) {
             let what = "expands beyond any recording: a decompression bomb";
             return Err(Error::malformed(FilePosition::Byte(block.offset), what));
         }

@@ -9,7 +9,7 @@ use super::codec::{self, Quality};
 #[cfg(doc)]
 use super::header::MAX_OFFSET;
 use super::header::{HEADER_LEN, Header, VERSION, checksum};
-use super::record::{Body, DATA_HEAD, INPUT_HEAD, Record, SIDECAR_HEAD};
+use super::record::{Body, DATA_HEAD, INPUT_HEAD, PART_HEAD, Record};
 
 /// A record is not split for less room than this: a few bytes at the end of a block are not worth a
 /// record.
@@ -68,15 +68,20 @@ pub struct BlockBuilder {
     start_off: Option<u64>,
     next_off: u64,
     full: bool,
-    sidecar: bool,
+    part: bool,
 }
 
 impl BlockBuilder {
     /// `byte_off` is how much the program had written before: 0, or what [`super::tail`] found in a
     /// file that is continued.
     pub fn new(byte_off: u64) -> Self {
+        Self { records: Vec::with_capacity(BLOCK_LIMIT), ..Self::small(byte_off) }
+    }
+
+    /// A builder whose memory grows as records come, for a block that is small most often.
+    pub(super) fn small(byte_off: u64) -> Self {
         Self {
-            records: Vec::with_capacity(BLOCK_LIMIT),
+            records: Vec::new(),
             out: Vec::new(),
             count: 0,
             first_ts: None,
@@ -84,7 +89,7 @@ impl BlockBuilder {
             start_off: None,
             next_off: byte_off,
             full: false,
-            sidecar: false,
+            part: false,
         }
     }
 
@@ -103,12 +108,13 @@ impl BlockBuilder {
     /// }
     /// ```
     ///
-    /// DATA, INPUT and SIDECAR are split; nothing else is ever large enough to need it. Offsets are
-    /// at most [`MAX_OFFSET`].
+    /// DATA, INPUT and PART are split; of what else there is, only a record of an unknown kind can
+    /// be larger than a block, and gets one of its own. Offsets are at most [`MAX_OFFSET`].
     #[must_use = "the rest of the record would be lost"]
     pub fn push(&mut self, record: Record) -> Option<Record> {
         let room = self.room();
-        if record.encoded_len() <= room {
+        let alone = self.count == 0 && matches!(record.body, Body::Unknown { .. });
+        if record.encoded_len() <= room || alone {
             self.append(&record);
             return None;
         }
@@ -116,7 +122,7 @@ impl BlockBuilder {
         let head = match &record.body {
             Body::Data { .. } => DATA_HEAD,
             Body::Input { .. } => INPUT_HEAD,
-            Body::Sidecar { name, .. } => SIDECAR_HEAD + name.len(),
+            Body::Part { name, .. } => PART_HEAD + name.len(),
             _ => usize::MAX,
         };
         if room < head.saturating_add(MIN_PIECE) {
@@ -135,10 +141,10 @@ impl BlockBuilder {
                 self.append(&Record::input(ts_ns, piece));
                 Record::input(ts_ns, bytes)
             }
-            Body::Sidecar { name, mut bytes } => {
+            Body::Part { name, mut bytes } => {
                 let piece = bytes.split_to(fits);
-                self.append(&Record::sidecar(ts_ns, name.clone(), piece));
-                Record::sidecar(ts_ns, name, bytes)
+                self.append(&Record::part(ts_ns, name.clone(), piece));
+                Record::part(ts_ns, name, bytes)
             }
             body => Record { ts_ns, body },
         };
@@ -197,7 +203,7 @@ impl BlockBuilder {
             uncompressed_len: self.records.len() as u32,
             compressed_len: (self.out.len() - HEADER_LEN) as u32,
             record_count: self.count,
-            flags: Header::flags(last, self.sidecar),
+            flags: Header::flags(last, self.part),
             checksum: checksum(&self.out[HEADER_LEN..]),
             reserved: [0; 3],
         };
@@ -207,7 +213,7 @@ impl BlockBuilder {
         self.first_ts = None;
         self.start_off = None;
         self.full = false;
-        self.sidecar = false;
+        self.part = false;
         &self.out
     }
 
@@ -224,6 +230,6 @@ impl BlockBuilder {
             self.start_off.get_or_insert(*off);
             self.next_off = off.saturating_add(bytes.len() as u64);
         }
-        self.sidecar |= matches!(record.body, Body::Sidecar { .. });
+        self.part |= record.is_part();
     }
 }

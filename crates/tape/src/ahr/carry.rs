@@ -1,6 +1,6 @@
-//! The lines of `NAME.events.jsonl` that are no markers (turns, states, changes of the driver), on
-//! their way to the sidecar of another native recording. Markers are written anew, since their
-//! numbers may change; everything else is carried as it stands, known or not, in order of time
+//! The lines of `events.jsonl` (turns, states, changes of the driver), on their way to another
+//! native recording. Markers are written anew, since their numbers may change, and snapshots have
+//! records of their own; everything else is carried as it stands, known or not, in order of time
 //! between them.
 
 use std::io::Read;
@@ -8,10 +8,10 @@ use std::io::Read;
 use serde::Deserialize;
 
 use super::events::EventLine;
+use crate::Result;
 use crate::lines::Lines;
-use crate::{Error, Result};
 
-/// Lines of an old sidecar, to be put between the lines of a new one.
+/// Lines of another recording, to be put between new ones.
 #[derive(Debug)]
 pub struct CarriedEvents<R> {
     lines: Lines<R>,
@@ -25,35 +25,15 @@ struct Stamp {
 }
 
 impl<R: Read> CarriedEvents<R> {
-    /// From an old sidecar.
-    pub fn new(sidecar: R) -> Self {
-        Self { lines: Lines::new(sidecar), next: None }
+    /// From the events of a recording.
+    pub fn new(events: R) -> Self {
+        Self { lines: Lines::new(events), next: None }
     }
 
-    /// Gives `sink` the new lines, each after the old ones that are not later.
+    /// The next line, with its end, if it is not later than this; `u64::MAX` for any.
     ///
     /// # Errors
-    /// When the old sidecar cannot be read, or `sink` fails.
-    pub fn merge<E: From<Error>>(
-        &mut self,
-        fresh: &[u8],
-        mut sink: impl FnMut(&[u8]) -> std::result::Result<(), E>,
-    ) -> std::result::Result<(), E> {
-        for line in fresh.split_inclusive(|b| *b == b'\n') {
-            let stamp = serde_json::from_slice::<Stamp>(line);
-            let ts = stamp.map_or(0, |s| s.ts_ns);
-            while let Some(old) = self.next_up_to(ts)? {
-                sink(&old)?;
-            }
-            sink(line)?;
-        }
-        Ok(())
-    }
-
-    /// The next old line, with its end, if it is not later than this; `u64::MAX` for any.
-    ///
-    /// # Errors
-    /// When the old sidecar cannot be read.
+    /// When the lines cannot be read.
     pub fn next_up_to(&mut self, ts_ns: u64) -> Result<Option<Vec<u8>>> {
         if self.next.is_none() {
             self.next = self.read()?;
@@ -73,7 +53,9 @@ impl<R: Read> CarriedEvents<R> {
     fn read(&mut self) -> Result<Option<(u64, Vec<u8>)>> {
         while let Some(line) = self.lines.next_line()? {
             let known = serde_json::from_slice::<EventLine>(line.text);
-            if line.text.trim_ascii().is_empty() || known.is_ok_and(|event| event.kind == "marker") {
+            if line.text.trim_ascii().is_empty()
+                || known.is_ok_and(|event| matches!(&*event.kind, "marker" | "snapshot"))
+            {
                 continue;
             }
             // A line without a time, or that is no JSON, stays where it stands.
@@ -92,33 +74,29 @@ mod tests {
     fn what_is_no_marker_is_carried_in_order_of_time() {
         let old = b"{\"ts_ns\":1,\"kind\":\"driver\",\"to\":\"ann\"}\n\
             {\"ts_ns\":2,\"kind\":\"marker\",\"n\":1,\"label\":\"old\"}\r\n\
+            {\"ts_ns\":3,\"kind\":\"snapshot\",\"id\":1}\n\
             not JSON at all\n\n\
             {\"ts_ns\":5,\"kind\":\"of later versions\",\"n\":7,\"label\":\"x\"}\n\
             {\"ts_ns\":9,\"kind\":\"driver\"}";
         let mut carried = CarriedEvents::new(&old[..]);
         let mut out = Vec::new();
-        for fresh in [
-            "{\"ts_ns\":4,\"kind\":\"marker\",\"n\":1,\"label\":\"a\"}\n",
-            "",
-            "{\"ts_ns\":5,\"kind\":\"marker\",\"n\":2,\"label\":\"b\"}\n",
-        ] {
-            let take = |line: &[u8]| -> Result<()> {
-                out.extend_from_slice(line);
-                Ok(())
-            };
-            carried.merge(fresh.as_bytes(), take).unwrap();
-        }
-        while let Some(line) = carried.next_up_to(u64::MAX).unwrap() {
-            out.extend_from_slice(&line);
+        for (ts, fresh) in [(4, "the first"), (4, "again"), (5, "the second"), (u64::MAX, "")] {
+            while let Some(old) = carried.next_up_to(ts).unwrap() {
+                out.extend_from_slice(&old);
+            }
+            out.extend_from_slice(fresh.as_bytes());
+            out.push(b'\n');
         }
         let text = String::from_utf8(out).unwrap();
         let starts = [
             "{\"ts_ns\":1,\"kind\":\"driver\",\"to\":\"ann\"}",
             "not JSON at all",
-            "{\"ts_ns\":4,\"kind\":\"marker\"",
+            "the first",
+            "again",
             "{\"ts_ns\":5,\"kind\":\"of later versions\",\"n\":7,\"label\":\"x\"}",
-            "{\"ts_ns\":5,\"kind\":\"marker\"",
+            "the second",
             "{\"ts_ns\":9,\"kind\":\"driver\"}",
+            "",
         ];
         assert_eq!(text.lines().count(), starts.len(), "{text}");
         assert!(text.lines().zip(starts).all(|(line, start)| line.starts_with(start)), "{text}");

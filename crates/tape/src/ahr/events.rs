@@ -1,9 +1,11 @@
 //! The native recording in the common language: its records as events and back. Wall-clock times
 //! become times since the start; where the wall clock was set back, time stands still instead.
-//! Labels of markers have no room in a record, so they travel in `NAME.events.jsonl`, numbered by
-//! MARK records.
+//! Labels of markers have no room in a record, so they travel in the part `events.jsonl`, numbered
+//! by MARK records. A writer puts the lines in front of the block that they speak of, so that a
+//! reader of a stream knows them in time.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
 use std::io::Read;
 use std::time::Duration;
 
@@ -11,18 +13,20 @@ use serde::{Deserialize, Serialize};
 use tapdeck_core::{Exit, Time, WallTime};
 
 use super::build::BlockBuilder;
+use super::carry::CarriedEvents;
 use super::codec::Quality;
 use super::mark::Mark;
+use super::parts::{EVENTS, META, Place, part_blocks};
 use super::reader::{Item as AhrItem, Reader};
 use super::record::{Body, Record};
 use crate::event::{
-    Event, EventReader, EventWriter, Field, Header, Item, Kind, Losses, Note, Parts, clamp_size,
+    Event, EventReader, EventWriter, Field, Header, Item, Kind, Loss, Losses, Note, Parts, clamp_size,
 };
 use crate::lines::Lines;
 use crate::meta::Meta;
 use crate::{FilePosition, Result};
 
-/// A line of `NAME.events.jsonl` that this crate writes or understands.
+/// A line of `events.jsonl` that this crate writes or understands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct EventLine {
     /// Wall clock in nanoseconds.
@@ -40,26 +44,32 @@ pub(crate) struct EventLine {
 /// Labels take no more memory than this, far more than a person writes.
 const MAX_LABELS: usize = 32 << 20;
 
-/// The labels in a sidecar of events, by number. Lines of other kinds are passed over.
+/// The labels in a file of events, by number. Lines of other kinds are passed over.
 ///
 /// # Errors
 /// When the reader fails.
-pub fn labels_of(sidecar: impl Read) -> Result<BTreeMap<u32, String>> {
-    let mut lines = Lines::new(sidecar);
+pub fn labels_of(events: impl Read) -> Result<BTreeMap<u32, String>> {
+    let mut lines = Lines::new(events);
     let mut labels = BTreeMap::new();
     let mut room = MAX_LABELS;
     while let Some(line) = lines.next_line()? {
-        if let Ok(EventLine { n: Some(n), label: Some(label), kind, .. }) =
-            serde_json::from_slice::<EventLine>(line.text)
-            && kind == "marker"
-        {
-            let Some(left) = room.checked_sub(label.len() + size_of::<String>()) else { break };
-            room = left;
-            labels.insert(n, label);
-        }
+        let Some((n, label)) = label_of(line.text) else { continue };
+        let Some(left) = room.checked_sub(label.len() + size_of::<String>()) else { break };
+        room = left;
+        labels.insert(n, label);
     }
     Ok(labels)
 }
+
+/// The label in a line of events, with its number.
+fn label_of(line: &[u8]) -> Option<(u32, String)> {
+    let line: EventLine =
+        serde_json::from_slice(line).ok().filter(|line: &EventLine| line.kind == "marker")?;
+    line.n.zip(line.label)
+}
+
+/// A line of a stream is learned from if it is no longer than this: those of markers are short.
+const MAX_LEARNED: usize = 1 << 20;
 
 /// Reads a native recording as events.
 #[derive(Debug)]
@@ -73,10 +83,14 @@ pub struct AhrEvents<R> {
     next_off: u64,
     /// An event whose gap was given first.
     behind: Option<Item>,
+    /// What parts say is learned as they come, and the beginning of a line of events.
+    learns: bool,
+    line: Vec<u8>,
 }
 
 impl<R: Read> AhrEvents<R> {
-    /// With what the sidecars say, if there are any.
+    /// With what is known from parts or sidecars. Where nothing is, as of a stream, the reader
+    /// learns from the parts on its way.
     ///
     /// # Errors
     /// When the reader fails, or the recording is of a later version.
@@ -98,18 +112,12 @@ impl<R: Read> AhrEvents<R> {
             time: Time::ZERO,
             next_off: 0,
             behind: None,
+            learns: false,
+            line: Vec::new(),
         };
+        events.learns = meta.is_none() && events.labels.is_empty();
         if let Some(meta) = meta {
-            events.header.command = (!meta.cmd.is_empty()).then(|| shell_words(&meta.cmd));
-            events.header.folder.clone_from(&meta.cwd);
-            events.header.title.clone_from(&meta.title);
-            events.header.term.clone_from(&meta.term);
-            events.header.pipes = meta.pipes;
-            events.header.idle_limit = meta.idle_limit();
-            events.header.theme.clone_from(&meta.theme);
-            if meta.cols > 0 && meta.rows > 0 {
-                events.header.size = Some(clamp_size(meta.cols.into(), meta.rows.into()));
-            }
+            events.describe(meta);
         }
         // The first record tells the start, and the first RESIZE the true size.
         while let Some(item) = events.read()? {
@@ -117,6 +125,11 @@ impl<R: Read> AhrEvents<R> {
                 (&item, events.ready.iter().all(|i| matches!(i, Item::Note(_))))
             {
                 events.header.size = Some(*size);
+                if events.learns
+                    && let Some(item) = events.read()?
+                {
+                    events.ready.push_back(item);
+                }
                 break;
             }
             let is_event = matches!(item, Item::Event(_));
@@ -126,6 +139,46 @@ impl<R: Read> AhrEvents<R> {
             }
         }
         Ok(events)
+    }
+
+    fn describe(&mut self, meta: &Meta) {
+        let header = &mut self.header;
+        header.command = (!meta.cmd.is_empty()).then(|| shell_words(&meta.cmd));
+        header.folder.clone_from(&meta.cwd);
+        header.title.clone_from(&meta.title);
+        header.term.clone_from(&meta.term);
+        header.pipes = meta.pipes;
+        header.idle_limit = meta.idle_limit();
+        header.theme.clone_from(&meta.theme);
+        if meta.cols > 0 && meta.rows > 0 && header.size.is_none() {
+            header.size = Some(clamp_size(meta.cols.into(), meta.rows.into()));
+        }
+    }
+
+    /// Takes what a part says.
+    fn learn(&mut self, name: &str, bytes: &[u8]) {
+        match name {
+            META => {
+                if let Some(meta) = Meta::of_part(bytes) {
+                    self.describe(&meta);
+                }
+            }
+            EVENTS => {
+                for piece in bytes.split_inclusive(|b| *b == b'\n') {
+                    if self.line.len() + piece.len() <= MAX_LEARNED {
+                        self.line.extend_from_slice(piece);
+                    }
+                    if piece.ends_with(b"\n") {
+                        let known: usize = self.labels.len() * size_of::<String>();
+                        if let Some((n, label)) = label_of(&self.line).filter(|_| known < MAX_LABELS / 2) {
+                            self.labels.insert(n, label);
+                        }
+                        self.line.clear();
+                    }
+                }
+            }
+            _ => {}
+        }
     }
 
     fn read(&mut self) -> Result<Option<Item>> {
@@ -143,6 +196,12 @@ impl<R: Read> AhrEvents<R> {
                 }
                 Some(AhrItem::Record(record)) => record,
             };
+            if let Body::Part { name, bytes } = &record.body {
+                if self.learns {
+                    self.learn(name, bytes);
+                }
+                continue;
+            }
             let last = self.last_ts.replace(record.ts_ns).unwrap_or(record.ts_ns);
             if self.header.started.is_none() {
                 self.header.started = Some(WallTime::from_nanos(record.ts_ns));
@@ -168,7 +227,7 @@ impl<R: Read> AhrEvents<R> {
         off.saturating_sub(expected)
     }
 
-    /// What a record says of the session. Sidecars were read when the recording was opened.
+    /// What a record says of the session. Parts were read when the recording was opened.
     fn kind(&self, body: Body) -> Option<Kind> {
         Some(match body {
             Body::Data { bytes, .. } => Kind::Output(bytes),
@@ -181,7 +240,7 @@ impl<R: Read> AhrEvents<R> {
                 Mark::Label(n) => Kind::Marker(self.labels.get(&n).cloned().unwrap_or_default()),
                 _ => Kind::Mark { code, val },
             },
-            Body::Sidecar { .. } => return None,
+            Body::Part { .. } | Body::Unknown { .. } => return None,
         })
     }
 }
@@ -203,8 +262,7 @@ impl<R: Read> EventReader for AhrEvents<R> {
     }
 }
 
-/// Writes a native recording.
-#[derive(Debug)]
+/// Writes a native recording, with what its parts say.
 pub struct AhrWriter {
     builder: BlockBuilder,
     quality: Quality,
@@ -215,7 +273,17 @@ pub struct AhrWriter {
     /// Lost bytes that a mark spoke of and no gap has used up.
     declared: u64,
     losses: Losses,
-    alone: bool,
+    /// Lines of events for the block in hand, and those of another recording to put between them.
+    lines: Vec<u8>,
+    carried: Option<Box<CarriedEvents<Box<dyn Read + Send>>>>,
+    /// Where the last block ended.
+    place: Place,
+}
+
+impl fmt::Debug for AhrWriter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AhrWriter").field("place", &self.place).finish_non_exhaustive()
+    }
 }
 
 impl AhrWriter {
@@ -230,18 +298,25 @@ impl AhrWriter {
             labels: 0,
             declared: 0,
             losses: Losses::default(),
-            alone: false,
+            lines: Vec::new(),
+            carried: None,
+            place: Place { ts_ns: 0, byte_off: 0 },
         }
     }
 
-    /// With nothing beside it, such as through a pipe.
+    /// With the events of the recording that this one is made of.
     #[must_use]
-    pub fn alone(mut self) -> Self {
-        self.alone = true;
+    pub fn carrying(mut self, events: Option<Box<dyn Read + Send>>) -> Self {
+        self.carried = events.map(|events| Box::new(CarriedEvents::new(events)));
         self
     }
 
-    /// The sidecar that goes with a header.
+    /// Where parts go that are added behind all blocks.
+    pub fn place(&self) -> Place {
+        self.place
+    }
+
+    /// The facts that a header tells.
     pub fn meta(header: &Header) -> Meta {
         let mut meta = Meta::new();
         meta.started_at = header.started.unwrap_or_default();
@@ -265,7 +340,33 @@ impl AhrWriter {
         while let Some(record) = rest {
             rest = self.builder.push(record);
             if self.builder.is_full() {
-                out.main.extend_from_slice(self.builder.finish(self.quality, false));
+                self.finish_block(false, out);
+            }
+        }
+    }
+
+    /// Writes the block in hand, behind the events that go with it.
+    fn finish_block(&mut self, last: bool, out: &mut Parts) {
+        self.carry_up_to(if last { u64::MAX } else { self.last_ns });
+        let lines = std::mem::take(&mut self.lines);
+        for block in part_blocks(&[(EVENTS, &lines)], self.place, self.quality, false) {
+            out.main.extend_from_slice(&block);
+        }
+        out.main.extend_from_slice(self.builder.finish(self.quality, last));
+        self.place = Place { ts_ns: self.last_ns, byte_off: self.builder.byte_off() };
+        out.place = Some(self.place);
+    }
+
+    /// Takes events of the recording that this one is made of.
+    fn carry_up_to(&mut self, ts_ns: u64) {
+        while let Some(carried) = &mut self.carried {
+            match carried.next_up_to(ts_ns) {
+                Ok(Some(line)) => self.lines.extend_from_slice(&line),
+                Ok(None) => return,
+                Err(_) => {
+                    self.losses.add(Loss::Beside, 0);
+                    self.carried = None;
+                }
             }
         }
     }
@@ -279,8 +380,13 @@ impl EventWriter for AhrWriter {
         self.builder.go_on_at(self.byte_off);
         let size = header.size.unwrap_or_default();
         self.push(Record::resize(self.start_ns, size), out);
-        // What it can tell of the program stands beside it.
-        let beside = [
+        self.finish_block(false, out);
+        // Numbers and text always make JSON.
+        let line = Self::meta(header).to_line().unwrap_or_default();
+        for block in part_blocks(&[(META, &line)], self.place, self.quality, false) {
+            out.main.extend_from_slice(&block);
+        }
+        let told = [
             Field::Command,
             Field::Folder,
             Field::Title,
@@ -289,7 +395,7 @@ impl EventWriter for AhrWriter {
             Field::IdleLimit,
             Field::Theme,
         ];
-        self.losses.drop_fields(header, if self.alone { &[] } else { &beside });
+        self.losses.drop_fields(header, &told);
     }
 
     fn event(&mut self, event: &Event, out: &mut Parts) {
@@ -311,9 +417,10 @@ impl EventWriter for AhrWriter {
                     n: Some(self.labels),
                     label: Some(label.clone()),
                 };
+                self.carry_up_to(ts);
                 // Text and numbers always make JSON.
-                let _ = serde_json::to_writer(&mut out.events, &line);
-                out.events.push(b'\n');
+                let _ = serde_json::to_writer(&mut self.lines, &line);
+                self.lines.push(b'\n');
                 Record::mark(ts, Mark::Label(self.labels))
             }
             Kind::Exit(Exit::Code(code)) => Record::mark(ts, Mark::Exit(*code as u32)),
@@ -339,12 +446,12 @@ impl EventWriter for AhrWriter {
 
     fn flush(&mut self, out: &mut Parts) {
         if !self.builder.is_empty() {
-            out.main.extend_from_slice(self.builder.finish(self.quality, false));
+            self.finish_block(false, out);
         }
     }
 
     fn finish(&mut self, out: &mut Parts) {
-        out.main.extend_from_slice(self.builder.finish(self.quality, true));
+        self.finish_block(true, out);
     }
 
     fn losses(&self) -> &Losses {
@@ -370,23 +477,30 @@ fn shell_words(words: &[String]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Cursor;
+
     use tapdeck_term::Size;
 
     use super::*;
+    use crate::ahr::Parts;
     use crate::testing::{read_all, sample_events, write_all};
 
     #[test]
     fn every_event_comes_back_with_its_label() {
         let (header, events) = sample_events();
         let mut writer = AhrWriter::new(Quality::default());
-        let parts = write_all(&mut writer, &header, &events);
-        let labels = labels_of(&parts.events[..]).unwrap();
-        let meta = AhrWriter::meta(&header);
-        let (back, got, notes) = read_all(AhrEvents::new(&parts.main[..], Some(&meta), labels).unwrap());
-        assert_eq!(notes, []);
-        assert_eq!(got, events);
-        assert_eq!((back.size, back.started), (header.size, header.started));
-        assert_eq!(back.title, header.title);
+        let file = write_all(&mut writer, &header, &events).main;
+        let parts = Parts::of(Cursor::new(&file)).unwrap();
+        let labels = labels_of(parts.open(EVENTS, Cursor::new(&file)).unwrap()).unwrap();
+        let meta = Meta::of_part(&parts.read(META, Cursor::new(&file)).unwrap()).unwrap();
+        // A stream tells them on the way.
+        for (meta, labels) in [(Some(&meta), labels), (None, BTreeMap::new())] {
+            let (back, got, notes) = read_all(AhrEvents::new(&file[..], meta, labels).unwrap());
+            assert_eq!(notes, []);
+            assert_eq!(got, events);
+            assert_eq!((back.size, back.started), (header.size, header.started));
+            assert_eq!(back.title, header.title);
+        }
     }
 
     #[test]

@@ -31,7 +31,7 @@ const MAX_HEADER_LEN: u16 = 1024;
 const MIN_RECORD: u32 = 16;
 const FLAG_LAST: u8 = 1;
 const FLAG_CHECKSUM: u8 = 2;
-const FLAG_SIDECAR: u8 = 4;
+const FLAG_PART: u8 = 4;
 
 /// What a block says of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,8 +50,8 @@ pub struct Header {
     pub compressed_len: u32,
     /// Number of records.
     pub record_count: u32,
-    /// Bit 0: last block of a session; a recording that was continued has more behind it. Bit 1:
-    /// there is a checksum. Bit 2: there is a SIDECAR record.
+    /// Bit 0: the session ends with this block, or ended before it; a recording that was continued
+    /// has more behind it. Bit 1: there is a checksum. Bit 2: there are PART records.
     pub flags: u8,
     /// The low half of the payload's XXH64 if there is a checksum, otherwise zero.
     pub checksum: u32,
@@ -66,14 +66,14 @@ impl Header {
     }
 
     /// The flags of a block with a checksum.
-    pub(crate) fn flags(last: bool, sidecar: bool) -> u8 {
+    pub(crate) fn flags(last: bool, part: bool) -> u8 {
         let flag = |set: bool, flag: u8| if set { flag } else { 0 };
-        FLAG_CHECKSUM | flag(last, FLAG_LAST) | flag(sidecar, FLAG_SIDECAR)
+        FLAG_CHECKSUM | flag(last, FLAG_LAST) | flag(part, FLAG_PART)
     }
 
-    /// Whether the block holds a part of a sidecar.
-    pub(crate) fn has_sidecar(&self) -> bool {
-        self.flags & FLAG_SIDECAR != 0
+    /// Whether the block holds parts. A plain one then holds nothing else.
+    pub(crate) fn has_part(&self) -> bool {
+        self.flags & FLAG_PART != 0
     }
 
     /// Whether the payload is encrypted.
@@ -157,7 +157,7 @@ impl Header {
         self.is_known()
             && self.fault().is_none()
             && self.reserved == [0; 3]
-            && self.flags <= FLAG_LAST | FLAG_CHECKSUM | FLAG_SIDECAR
+            && self.flags <= FLAG_LAST | FLAG_CHECKSUM | FLAG_PART
             && (self.checksum == 0 || self.flags & FLAG_CHECKSUM != 0)
     }
 }

@@ -8,7 +8,8 @@
 //! Writing: push [`Record`]s into a [`BlockBuilder`] and write what [`BlockBuilder::finish`]
 //! returns. Reading: a [`Reader`] for records, a [`BlockReader`] for whole blocks, [`Scan`] for
 //! headers only. [`Summary`] counts what passes and [`tail`] tells where an existing file can be
-//! continued. An encrypted block ([`crate::encryption`]) holds a plain one.
+//! continued. [`Parts`] finds what the recording says of itself. An encrypted block
+//! ([`crate::encryption`]) holds a plain one.
 
 mod block;
 mod build;
@@ -20,6 +21,7 @@ mod frames;
 mod header;
 mod mark;
 mod mend;
+pub mod parts;
 mod reader;
 mod record;
 mod repair;
@@ -40,10 +42,11 @@ pub(crate) use header::MAX_COMPRESSED;
 pub(crate) use header::encrypted_block;
 pub use header::{HEADER_LEN, Header, MAGIC, MAX_OFFSET};
 pub use mark::Mark;
+pub use parts::{PartReader, Parts, Place, part_blocks};
 pub use reader::{Item, Reader};
 pub use record::{Body, Record};
 pub use repair::Repair;
-pub use scan::{BlockInfo, Scan, ScanItem, Tail, sidecars, tail};
+pub use scan::{BlockInfo, Scan, ScanItem, Tail, tail};
 pub use summary::{Ending, Summary};
 pub(crate) use times::leaps;
 

@@ -12,9 +12,12 @@ use super::times::NEVER;
 pub(crate) const DATA_HEAD: usize = 24;
 /// Bytes of an INPUT record before its payload.
 pub(crate) const INPUT_HEAD: usize = 16;
-/// Bytes of a SIDECAR record before its name.
-pub(crate) const SIDECAR_HEAD: usize = 17;
+/// Bytes of a PART record before its name.
+pub(crate) const PART_HEAD: usize = 17;
 const PREFIX: usize = 12;
+/// From this tag on, every record has its length behind the common prefix, so that readers can
+/// skip those that they do not know.
+const FIRST_SKIPPABLE: u8 = 6;
 /// Where nothing else bears it out, no more output than this can be missing between two DATA.
 pub(super) const MAX_GAP: u64 = 1 << 30;
 
@@ -61,11 +64,18 @@ pub enum Body {
         /// Its label; bytes that are not UTF-8 were replaced on reading.
         label: String,
     },
-    /// A part of a file that would otherwise stand beside the recording.
-    Sidecar {
-        /// The end of its name, such as `events.jsonl`; at most 255 bytes.
+    /// The next bytes of a part: see [`super::parts`].
+    Part {
+        /// The part's name, such as `events.jsonl`; at most 255 bytes.
         name: String,
-        /// What comes next in it. `meta.json` is an object a line here, and the last one counts.
+        /// What comes next in it.
+        bytes: Bytes,
+    },
+    /// A record of a kind that a later version added.
+    Unknown {
+        /// Its tag.
+        tag: u8,
+        /// What follows its length.
         bytes: Bytes,
     },
 }
@@ -97,12 +107,16 @@ impl Record {
         Self { ts_ns, body: Body::Snapshot { id, anchor, label: label.into() } }
     }
 
-    /// A part of a file that would otherwise stand beside the recording. Its name is cut to 255
-    /// bytes.
-    pub fn sidecar(ts_ns: u64, name: impl Into<String>, bytes: impl Into<Bytes>) -> Self {
+    /// The next bytes of a part. Its name is cut to 255 bytes.
+    pub fn part(ts_ns: u64, name: impl Into<String>, bytes: impl Into<Bytes>) -> Self {
         let mut name = name.into();
         name.truncate(name.floor_char_boundary(usize::from(u8::MAX)));
-        Self { ts_ns, body: Body::Sidecar { name, bytes: bytes.into() } }
+        Self { ts_ns, body: Body::Part { name, bytes: bytes.into() } }
+    }
+
+    /// Whether it belongs to a block that holds parts.
+    pub(crate) fn is_part(&self) -> bool {
+        matches!(self.body, Body::Part { .. })
     }
 
     /// Length of the record in a block.
@@ -113,7 +127,8 @@ impl Record {
             Body::Input { bytes } => INPUT_HEAD + bytes.len(),
             Body::Mark { .. } => PREFIX + 8,
             Body::Snapshot { label, .. } => PREFIX + 18 + fitting_label(label).len(),
-            Body::Sidecar { name, bytes } => SIDECAR_HEAD + name.len() + bytes.len(),
+            Body::Part { name, bytes } => PART_HEAD + name.len() + bytes.len(),
+            Body::Unknown { bytes, .. } => PREFIX + 4 + bytes.len(),
         }
     }
 
@@ -139,7 +154,8 @@ impl Record {
             Body::Input { .. } => 2,
             Body::Mark { .. } => 3,
             Body::Snapshot { .. } => 4,
-            Body::Sidecar { .. } => 5,
+            Body::Part { .. } => 6,
+            Body::Unknown { tag, .. } => *tag,
         };
         out.extend_from_slice(&[tag, 0, 0, 0]);
         out.extend_from_slice(&self.ts_ns.to_le_bytes());
@@ -168,10 +184,14 @@ impl Record {
                 out.extend_from_slice(&(label.len() as u16).to_le_bytes());
                 out.extend_from_slice(label.as_bytes());
             }
-            Body::Sidecar { name, bytes } => {
+            Body::Part { name, bytes } => {
+                out.extend_from_slice(&((1 + name.len() + bytes.len()) as u32).to_le_bytes());
                 out.push(name.len() as u8);
-                out.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
                 out.extend_from_slice(name.as_bytes());
+                out.extend_from_slice(bytes);
+            }
+            Body::Unknown { bytes, .. } => {
+                out.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
                 out.extend_from_slice(bytes);
             }
         }
@@ -233,7 +253,7 @@ fn walk_while(bytes: &[u8], mut wrong: impl FnMut(u64, Option<(u64, u64)>) -> Op
     let u64_at = |i: usize| bytes.get(i..)?.first_chunk().map(|b| u64::from_le_bytes(*b));
     while walk.len < bytes.len() {
         let at = walk.len;
-        let mut what = "record is cut short";
+        let what = "record is cut short";
         let end = match bytes[at] {
             0 => u32_at(at + 20).map(|n| at + DATA_HEAD + n as usize),
             1 => Some(at + PREFIX + 4),
@@ -243,10 +263,14 @@ fn walk_while(bytes: &[u8], mut wrong: impl FnMut(u64, Option<(u64, u64)>) -> Op
             5 => bytes
                 .get(at + PREFIX)
                 .zip(u32_at(at + PREFIX + 1))
-                .map(|(name, n)| at + SIDECAR_HEAD + usize::from(*name) + n as usize),
-            _ => {
-                what = "unknown kind of record";
-                None
+                .map(|(name, n)| at + PART_HEAD + usize::from(*name) + n as usize),
+            FIRST_SKIPPABLE.. => {
+                let len = u32_at(at + PREFIX).map(|n| n as usize);
+                // The name of a part is within the record.
+                let name = bytes.get(at + PREFIX + 4).map(|name| 1 + usize::from(*name));
+                let fits =
+                    |len: &usize| bytes[at] != FIRST_SKIPPABLE || name.is_some_and(|name| name <= *len);
+                len.filter(fits).map(|len| at + PREFIX + 4 + len)
             }
         };
         let Some(end) = end.filter(|&end| end <= bytes.len()) else {
@@ -293,6 +317,11 @@ impl Records {
     /// Over the decompressed bytes of a block.
     pub(crate) fn new(bytes: Bytes) -> Self {
         Self { bytes, pos: 0, broken: false }
+    }
+
+    /// How far the walk has come: behind the last record.
+    pub(super) fn position(&self) -> usize {
+        self.pos
     }
 
     fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
@@ -342,9 +371,20 @@ impl Records {
                 let len = u32::from_le_bytes(self.take().ok_or(SHORT)?);
                 let name = self.take_bytes(usize::from(name_len)).ok_or(SHORT)?;
                 let bytes = self.take_bytes(len as usize).ok_or(SHORT)?;
-                Body::Sidecar { name: String::from_utf8_lossy(&name).into_owned(), bytes }
+                Body::Part { name: String::from_utf8_lossy(&name).into_owned(), bytes }
             }
-            _ => return Err("unknown kind of record"),
+            FIRST_SKIPPABLE => {
+                let len = u32::from_le_bytes(self.take().ok_or(SHORT)?) as usize;
+                let [name_len] = self.take().ok_or(SHORT)?;
+                let name = self.take_bytes(usize::from(name_len)).ok_or(SHORT)?;
+                let rest = len.checked_sub(1 + name.len()).ok_or(SHORT)?;
+                let bytes = self.take_bytes(rest).ok_or(SHORT)?;
+                Body::Part { name: String::from_utf8_lossy(&name).into_owned(), bytes }
+            }
+            7.. => {
+                let len = u32::from_le_bytes(self.take().ok_or(SHORT)?);
+                Body::Unknown { tag, bytes: self.take_bytes(len as usize).ok_or(SHORT)? }
+            }
         };
         Ok(Record { ts_ns, body })
     }

@@ -14,6 +14,7 @@ use super::codec::Quality;
 use super::header::{HEADER_LEN, Header};
 use super::mark::Mark;
 use super::mend::{Around, mend_offsets, mend_times};
+use super::parts::Place;
 use super::record::{Body, Record};
 use super::summary::{Summary, begin};
 use super::times::LEAP;
@@ -91,6 +92,11 @@ impl<R: Read> Repair<R> {
     /// What the part of the recording read so far comes to, as it was.
     pub fn before(&self) -> &Summary {
         &self.before
+    }
+
+    /// Where parts may be added behind what was copied so far.
+    pub fn place(&self) -> Place {
+        Place { ts_ns: self.last_ts.unwrap_or(0), byte_off: self.next_off }
     }
 
     /// Blocks copied as they were.

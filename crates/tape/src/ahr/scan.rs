@@ -2,13 +2,12 @@
 //! where is the moment T, where does the file end. Payloads are skipped by seeking; where a header
 //! does not lead to the next one, the stretch is read in full until it does again.
 
-use std::collections::BTreeMap;
 use std::io::{Read, Seek, SeekFrom};
 
 use super::block::{Block, BlockItem, BlockReader};
 use super::damage::{Damage, DamageKind};
 use super::header::{HEADER_LEN, Header, MAGIC};
-use super::record::{Body, Record};
+use super::record::Record;
 use crate::{Error, FilePosition, Result};
 
 /// A block's place in the file and its header.
@@ -56,10 +55,18 @@ impl<R: Read + Seek> Scan<R> {
     ///
     /// # Errors
     /// When the file cannot be seeked.
-    pub fn new(mut inner: R) -> Result<Self> {
+    pub fn new(inner: R) -> Result<Self> {
+        Self::starting_at(inner, 0)
+    }
+
+    /// From an offset at which a block begins.
+    ///
+    /// # Errors
+    /// When the file cannot be seeked.
+    pub(super) fn starting_at(mut inner: R, pos: u64) -> Result<Self> {
         let end = inner.seek(SeekFrom::End(0)).map_err(|e| read_error(0, e))?;
         let (view, step) = (Vec::new(), LARGE_STEP);
-        Ok(Self { inner, pos: 0, end, view, view_at: 0, step, ready: Vec::new(), failed: false })
+        Ok(Self { inner, pos, end, view, view_at: 0, step, ready: Vec::new(), failed: false })
     }
 
     /// Length of the file.
@@ -290,66 +297,6 @@ impl Tail {
         self.last_ts = block.last_ts.or(Some(block.header.start_ts_ns));
         self.is_last = block.header.is_last();
     }
-}
-
-/// So much of one sidecar is read from a recording.
-const MAX_SIDECAR: usize = 64 << 20;
-
-/// Reads the sidecars that a recording holds itself, by the ends of their names. Only headers are
-/// read, and the blocks that say that they hold a part of one.
-///
-/// # Errors
-/// When the underlying reader fails, when a sidecar is beyond any recording's, and when the
-/// recording is encrypted and no identity of this process fits.
-pub fn sidecars<R: Read + Seek>(mut inner: R) -> Result<BTreeMap<String, Vec<u8>>> {
-    let mut places = Vec::new();
-    let mut scan = Scan::new(&mut inner)?;
-    while let Some(item) = scan.next_item()? {
-        if let ScanItem::Block(info) = item
-            && (info.header.has_sidecar() || info.header.is_encrypted())
-        {
-            places.push((info.offset, info.header.has_sidecar()));
-        }
-    }
-    // One block that can be read is enough: others may be for other readers.
-    let (mut opened, mut locked) = (false, None);
-    let mut found: BTreeMap<String, Vec<u8>> = BTreeMap::new();
-    for (offset, has_sidecar) in places {
-        if opened && !has_sidecar {
-            continue;
-        }
-        inner.seek(SeekFrom::Start(offset)).map_err(|e| read_error(offset, e))?;
-        let block = match BlockReader::starting_at(&mut inner, offset).next_item() {
-            Err(Error::Locked { .. }) => {
-                locked.get_or_insert(offset);
-                continue;
-            }
-            block => block?,
-        };
-        let block = match block {
-            Some(BlockItem::Block(block)) => block,
-            Some(BlockItem::Damage(damage)) if damage.kind == DamageKind::OtherKey => {
-                locked.get_or_insert(offset);
-                continue;
-            }
-            // What is damaged is reported by the readers of the recording itself.
-            _ => continue,
-        };
-        opened = true;
-        for record in block.records().flatten() {
-            let Body::Sidecar { name, bytes } = record.body else { continue };
-            let have = found.entry(name).or_default();
-            if have.len() + bytes.len() > MAX_SIDECAR {
-                let what = "the recording holds a sidecar of more than 64 MiB";
-                return Err(Error::malformed(FilePosition::Byte(offset), what));
-            }
-            have.extend_from_slice(&bytes);
-        }
-    }
-    if let (false, Some(at)) = (opened, locked) {
-        return Err(Error::Locked { at: FilePosition::Byte(at) });
-    }
-    Ok(found)
 }
 
 fn read_error(at: u64, source: std::io::Error) -> Error {

@@ -48,6 +48,10 @@ pub struct Summary {
     pub marks: u64,
     /// SNAPSHOT records.
     pub snapshots: u64,
+    /// PART records.
+    pub parts: u64,
+    /// Records of kinds that this version does not know.
+    pub unknown: u64,
     /// The first size: columns and rows.
     pub first_size: Option<Size>,
     /// The last size: columns and rows.
@@ -219,7 +223,8 @@ impl Summary {
                 }
             }
             Body::Snapshot { .. } => self.snapshots += 1,
-            Body::Sidecar { .. } => {}
+            Body::Part { .. } => self.parts += 1,
+            Body::Unknown { .. } => self.unknown += 1,
         }
     }
 }

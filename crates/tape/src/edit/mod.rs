@@ -11,7 +11,7 @@
 //! one of the original. What stands in the scrollback or on the screen is not removed by cutting
 //! the time when it was written.
 //!
-//! Offsets and times beside the recording (turns, snapshots, instructions) are moved by [`Moved`],
+//! Offsets and times in its parts (turns, snapshots, instructions) are moved by [`Moved`],
 //! which an edit leaves behind.
 
 mod join;

@@ -1,4 +1,4 @@
-//! Where an edit moved times and offsets to, for what stands beside a recording.
+//! Where an edit moved times and offsets to, for what a recording says of itself.
 
 use std::collections::VecDeque;
 use std::io::{self, Read};
@@ -31,7 +31,7 @@ pub struct Removed {
     pub turns: u64,
     /// Instructions.
     pub instructions: u64,
-    /// Other events beside the recording.
+    /// Events of other kinds, such as changes of state.
     pub others: u64,
 }
 
@@ -46,7 +46,7 @@ impl Removed {
             (self.snapshots, "snapshot", ""),
             (self.turns, "turn", ""),
             (self.instructions, "instruction", ""),
-            (self.others, "other event", " beside the recording"),
+            (self.others, "other event", ""),
         ];
         let some = all.into_iter().filter(|(count, ..)| *count > 0);
         some.map(|(count, what, more)| {
@@ -175,7 +175,7 @@ impl Moved {
         })
     }
 
-    /// A line of a sidecar at its new place, without its end; `None` when it is about something
+    /// A line of a part at its new place, without its end; `None` when it is about something
     /// that was removed.
     fn line(&self, line: &[u8], removed: &mut Removed) -> Option<Vec<u8>> {
         // What makes no sense may be about what was removed.
@@ -233,7 +233,7 @@ impl Moved {
     }
 }
 
-/// A sidecar of lines, read as an edit leaves it.
+/// A part of lines, read as an edit leaves it.
 #[derive(Debug)]
 pub struct MovedLines<R> {
     lines: Lines<R>,
@@ -243,9 +243,9 @@ pub struct MovedLines<R> {
 }
 
 impl<R: Read> MovedLines<R> {
-    /// Reads a sidecar, moved by each of these in order. What is left out is counted.
-    pub fn new(sidecar: R, by: Vec<Arc<Moved>>, removed: Arc<Mutex<Removed>>) -> Self {
-        Self { lines: Lines::new(sidecar), by, removed, ready: VecDeque::new() }
+    /// Reads a part, moved by each of these in order. What is left out is counted.
+    pub fn new(part: R, by: Vec<Arc<Moved>>, removed: Arc<Mutex<Removed>>) -> Self {
+        Self { lines: Lines::new(part), by, removed, ready: VecDeque::new() }
     }
 }
 

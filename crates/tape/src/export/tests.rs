@@ -391,7 +391,15 @@ fn the_last_screen_is_not_told_twice() {
 }
 
 fn instruction(line: u64, anchor_byte: u64, text: &str) -> Instruction {
-    Instruction { written: WallTime::from_nanos(5), anchor_byte, line, snapshot: None, text: text.to_owned() }
+    Instruction {
+        id: line,
+        deleted: false,
+        written: WallTime::from_nanos(5),
+        anchor_byte,
+        line,
+        snapshot: None,
+        text: text.to_owned(),
+    }
 }
 
 /// A row that is rewritten between two snapshots put the later one first.

@@ -120,7 +120,7 @@ impl IndexBuilder {
                         self.moment(0, n.into(), self.byte_off, "", out);
                     }
                 }
-                Body::Input { .. } | Body::Sidecar { .. } => {}
+                Body::Input { .. } | Body::Part { .. } | Body::Unknown { .. } => {}
             }
         }
         self.chain.add(&block.header.to_bytes());

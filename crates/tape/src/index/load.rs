@@ -151,8 +151,8 @@ impl Index {
     }
 
     /// Keeps only what belongs to this recording: its headers are read and compared. Returns
-    /// whether the index covers the recording to its end; if not, it is stale or unfinished, and
-    /// worth making anew.
+    /// whether the index covers the recording to its end, but for parts; if not, it is stale or
+    /// unfinished, and worth making anew.
     ///
     /// # Errors
     /// When the recording cannot be read.
@@ -166,9 +166,15 @@ impl Index {
             let item = scan.next_item()?;
             let offset = match &item {
                 Some(ScanItem::Block(info)) => info.offset,
-                Some(ScanItem::Damage(_)) => continue,
+                Some(ScanItem::Damage(_)) => {
+                    covered = false;
+                    continue;
+                }
                 None => file_len,
             };
+            if self.end.is_some_and(|(len, ..)| len == offset) {
+                covered = self.end_chain == chain.0;
+            }
             while let Some(keyframe) = self.keyframes.get(good)
                 && keyframe.block_offset <= offset
             {
@@ -179,10 +185,9 @@ impl Index {
                 }
                 good += 1;
             }
-            let Some(ScanItem::Block(info)) = item else {
-                covered |= self.end.is_some_and(|(len, ..)| len == file_len) && self.end_chain == chain.0;
-                break;
-            };
+            let Some(ScanItem::Block(info)) = item else { break };
+            // Parts, of which the index itself is one, show nothing.
+            covered &= info.header.has_part() && !info.header.is_encrypted();
             chain.add(&info.header.to_bytes());
         }
         self.keyframes.truncate(good);

@@ -1,10 +1,11 @@
-//! `NAME.ahx`: keyframes of a native recording, so that it opens at any moment without being
-//! replayed from the start. A keyframe is a dump of the terminal as it was before some block, and
-//! where that block is. The index is only a help: it can be made again from the recording at any
+//! The index, the part `ahx` of a native recording, or the file `NAME.ahx` beside an older one:
+//! keyframes, so that it opens at any moment without being replayed from the start. A keyframe is a
+//! dump of the terminal as it was before some block, and where that block is. The index is only a
+//! help: it can be made again from the recording at any
 //! time, is believed only as far as it matches, and without one everything still works, from the
 //! start.
 //!
-//! The file is a head and then entries, appended as the recording grows:
+//! It is a head and then entries, appended as the recording grows:
 //!
 //! | part | bytes |
 //! | --- | --- |

@@ -5,11 +5,11 @@ use std::io::Read;
 use blake3::Hash;
 
 use super::{ALGORITHM, Head, Seal, SealKey, SealLine};
-use crate::Result;
-use crate::ahr::{BlockItem, BlockReader, MAX_COMPRESSED};
+use crate::ahr::{BlockItem, BlockReader, HEADER_LEN, Header, MAX_COMPRESSED};
 use crate::lines::Lines;
 use crate::meta::Meta;
 use crate::window::Window;
+use crate::{Error, Result};
 
 /// Problems beyond this many are only counted.
 const MAX_PROBLEMS: usize = 50;
@@ -17,7 +17,8 @@ const MAX_PROBLEMS: usize = 50;
 /// What a check of a seal came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// Recording, sidecars and meta are what was sealed, from the first byte to the last.
+    /// Everything is what was sealed, from the first byte to the head; what was added later is not
+    /// looked at, but that it is nothing of the session.
     Intact,
     /// The recorder never finished: all that was sealed is intact, but the end is not proven.
     Unfinished,
@@ -56,7 +57,18 @@ impl SealReport {
     }
 }
 
-/// Checks a recording against its `meta.json`. With the lines of `NAME.seal`, a change is located
+/// The `meta.json` to check a recording against: the last that the key vouches for and that has a
+/// head. Without one, the last that the key vouches for, or that has a seal at all.
+pub fn sealed_meta<'a>(metas: &'a [Meta], key: &SealKey) -> Option<&'a Meta> {
+    let sealed = metas.iter().filter_map(|meta| Some((meta, meta.seal.as_ref()?)));
+    let ranked = sealed.map(|(meta, seal)| {
+        let vouched = seal.key_id == key.id && key.meta(meta).is_ok_and(|hash| same(&hash, &seal.mac));
+        ((vouched, vouched && seal.head.is_some()), meta)
+    });
+    ranked.max_by_key(|(rank, _)| *rank).map(|(_, meta)| meta)
+}
+
+/// Checks a recording against its `meta.json`. With the lines of the seal, a change is located
 /// and an unfinished recording can be checked. `sidecars` are the ends of names and contents of
 /// those that exist.
 ///
@@ -89,10 +101,7 @@ pub fn verify(
         report.bad(None, "meta.json was changed");
     }
     check_sidecars(seal, sidecars, key, &mut report);
-    match lines {
-        Some(lines) => check_lines(recording, seal, lines, key, &mut report)?,
-        None => check_whole(recording, seal, key, &mut report)?,
-    }
+    check_blocks(recording, seal, lines, key, &mut report)?;
     if seal.head.is_none() && report.verdict == Verdict::Intact {
         report.verdict = Verdict::Unfinished;
     }
@@ -121,19 +130,71 @@ fn check_sidecars(seal: &Seal, given: &[(&str, &[u8])], key: &SealKey, report: &
     }
 }
 
-/// By the hashes after every block: each is checked against the one before it as written, so that
-/// one changed block does not make all the later ones look changed.
-fn check_lines(
+/// Checks the chain. By the lines, each block is checked against the hash before it as written, so
+/// that one changed block does not make all the later ones look changed. The head proves the blocks
+/// that have no line.
+fn check_blocks(
     recording: impl Read,
     seal: &Seal,
-    lines: impl Read,
+    lines: Option<impl Read>,
     key: &SealKey,
     report: &mut SealReport,
 ) -> Result<()> {
     let mut window = Window::new(recording, 0);
+    let (mut hash, mut n) = (key.start(&seal.nonce), 0);
+    let has_lines = lines.is_some();
+    if let Some(lines) = lines {
+        (hash, n) = match check_lines(&mut window, lines, (hash, n), key, report)? {
+            Some(reached) => reached,
+            None => return Ok(()),
+        };
+    }
+    let Some(head) = &seal.head else {
+        let end = window.offset();
+        if !has_lines {
+            report.problems.push("without a head and without the seal's lines nothing is proven".into());
+        } else if window.fill(1)? > 0 {
+            report.problems.push(format!("byte {end}: what follows was not sealed any more"));
+        }
+        return Ok(());
+    };
+    let proven = n;
+    while window.offset() < head.bytes {
+        let at = window.offset();
+        let Some(len) = block_len(&mut window)? else {
+            report.bad(Some(at), format!("byte {at}: here was a block when it was sealed"));
+            return Ok(());
+        };
+        hash = key.link(&hash, n, &window.data()[..len]);
+        window.consume(len);
+        n += 1;
+    }
+    check_head(head, n, window.offset(), &hash, report);
+    if report.verdict == Verdict::Intact {
+        report.blocks += n - proven;
+    }
+    check_behind(window, report)
+}
+
+/// Length of the block at which the window stands; `None` if there is none, or not all of it.
+fn block_len(window: &mut Window<impl Read>) -> Result<Option<usize>> {
+    window.fill(HEADER_LEN)?;
+    let header = Header::from_bytes(window.data()).filter(|header| header.compressed_len <= MAX_COMPRESSED);
+    let Some(header) = header else { return Ok(None) };
+    let len = usize::from(header.header_len) + header.compressed_len as usize;
+    Ok((window.fill(len)? >= len).then_some(len))
+}
+
+/// Checks blocks by their lines. Returns the hash behind them and how many they are; `None` when
+/// the recording ends before them.
+fn check_lines(
+    window: &mut Window<impl Read>,
+    lines: impl Read,
+    (mut before, mut n): (Hash, u64),
+    key: &SealKey,
+    report: &mut SealReport,
+) -> Result<Option<(Hash, u64)>> {
     let mut lines = Lines::new(lines);
-    let mut before = key.start(&seal.nonce);
-    let mut n = 0;
     while let Some(line) = lines.next_line()? {
         let at = window.offset();
         let parsed = serde_json::from_slice::<SealLine>(line.text).ok();
@@ -155,7 +216,7 @@ fn check_lines(
             let lacking = len - have as u64;
             report
                 .bad(Some(at), format!("byte {at}: block {n} is cut: at least {lacking} bytes are missing"));
-            return Ok(());
+            return Ok(None);
         }
         if key.link(&before, n, &window.data()[..len as usize]) == hash {
             report.blocks += 1;
@@ -166,46 +227,36 @@ fn check_lines(
         before = hash;
         n += 1;
     }
-    let end = window.offset();
-    let beyond = window.fill(1)? > 0;
-    match &seal.head {
-        Some(head) => {
-            check_head(head, n, end, &before, report);
-            if beyond {
-                report.bad(Some(end), format!("byte {end}: something follows the sealed end"));
-            }
-        }
-        None if beyond => report.problems.push(format!("byte {end}: what follows was not sealed any more")),
-        None => {}
-    }
-    Ok(())
+    Ok(Some((before, n)))
 }
 
-/// By the head alone.
-fn check_whole(recording: impl Read, seal: &Seal, key: &SealKey, report: &mut SealReport) -> Result<()> {
-    let mut blocks = BlockReader::new(recording).keeping_raw().leaving_encrypted();
-    let mut hash = key.start(&seal.nonce);
-    let (mut n, mut end) = (0, 0);
-    while let Some(item) = blocks.next_item()? {
-        match item {
-            BlockItem::Block(block) => {
-                hash = key.link(&hash, n, block.raw.as_deref().unwrap_or_default());
-                n += 1;
-                end = block.offset + block.len;
+/// Behind the head, only parts may have been added.
+fn check_behind(window: Window<impl Read>, report: &mut SealReport) -> Result<()> {
+    let end = window.offset();
+    let mut blocks = BlockReader::starting_at(window.into_rest(), end);
+    loop {
+        match blocks.next_item() {
+            Ok(Some(BlockItem::Block(block))) => {
+                let others = block.records().flatten().any(|record| !record.is_part());
+                if others || block.record_count == 0 {
+                    let at = block.offset;
+                    report.bad(Some(at), format!("byte {at}: something follows the sealed end"));
+                }
             }
-            BlockItem::Damage(damage) => report.bad(Some(damage.offset), damage.to_string()),
+            Ok(Some(BlockItem::Damage(damage))) => report.bad(Some(damage.offset), damage.to_string()),
+            Err(Error::Locked { at }) => {
+                let what =
+                    format!("{at}: what follows the sealed end cannot be read with the given identities");
+                report.bad(Some(end), what);
+                return Ok(());
+            }
+            Ok(None) => return Ok(()),
+            Err(e) => return Err(e),
+        }
+        if report.more > 0 {
+            return Ok(());
         }
     }
-    match &seal.head {
-        Some(head) => {
-            check_head(head, n, end, &hash, report);
-            if report.verdict == Verdict::Intact {
-                report.blocks = n;
-            }
-        }
-        None => report.problems.push("without a head and without the seal's lines nothing is proven".into()),
-    }
-    Ok(())
 }
 
 fn check_head(head: &Head, blocks: u64, bytes: u64, hash: &Hash, report: &mut SealReport) {

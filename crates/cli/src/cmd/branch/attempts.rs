@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tapdeck_core::WallTime;
 use tapdeck_host::{Clock, Source, state_folder};
+use tapdeck_tape::ahr::parts::EVENTS;
 use tapdeck_tape::meta::{Meta, Parent};
 use tapdeck_tape::{RecordedConversation, RecordedTree, conversations_of, files_not_kept, trees_of};
 
@@ -68,20 +69,20 @@ pub(super) fn wait_for(recording: &Path) {
 
 /// The kept trees of a recording.
 pub(super) fn trees(source: &Source) -> Result<Vec<RecordedTree>> {
-    let Some(events) = source.sidecar("events.jsonl") else { return Ok(Vec::new()) };
+    let Some(events) = source.sidecar(EVENTS) else { return Ok(Vec::new()) };
     Ok(trees_of(std::io::BufReader::new(events)).map_err(|e| source.read_error(e))?)
 }
 
 /// Why the files of a recording could not be kept, if that failed.
 pub(super) fn not_kept(source: &Source) -> Result<Option<String>> {
-    let Some(events) = source.sidecar("events.jsonl") else { return Ok(None) };
+    let Some(events) = source.sidecar(EVENTS) else { return Ok(None) };
     let all = files_not_kept(std::io::BufReader::new(events)).map_err(|e| source.read_error(e))?;
     Ok(all.into_iter().next())
 }
 
 /// The newest conversation of a recording until a moment: that of the agent at that time.
 pub(super) fn conversation(source: &Source, until: WallTime) -> Result<Option<RecordedConversation>> {
-    let Some(events) = source.sidecar("events.jsonl") else { return Ok(None) };
+    let Some(events) = source.sidecar(EVENTS) else { return Ok(None) };
     let all = conversations_of(std::io::BufReader::new(events)).map_err(|e| source.read_error(e))?;
     Ok(all.into_iter().rev().find(|conversation| conversation.at <= until))
 }

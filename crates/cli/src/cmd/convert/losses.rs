@@ -53,7 +53,6 @@ pub(super) fn losses_json(losses: &[(Loss, Count)]) -> Vec<Value> {
         Loss::Pause => "pause",
         Loss::Header => "header",
         Loss::Beside => "beside",
-        Loss::Labels => "labels",
         Loss::Colours => "colours",
         Loss::Scrolled => "scrolled",
         Loss::Frames => "frames",

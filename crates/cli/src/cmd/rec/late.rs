@@ -1,17 +1,18 @@
 //! `tapdeck rec --attach`: a recording of a session that runs already.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tapdeck::scrub::packs;
-use tapdeck_host::{Clock, Keyboard, Pressed};
+use tapdeck_host::{Clock, Keyboard, Pressed, is_locked};
 use tapdeck_proto::bus::{Event, Frames, Rec, Role, Sub};
 use tapdeck_serve::client::{Bus, connect_to_watch};
+use tapdeck_tape::ahr;
 
 use super::{NATIVE, RecArgs};
 use crate::ending::{Ending, Kind, say};
 use crate::failure::{Failure, Result};
-use crate::health::meta;
 use crate::keys::recipients;
 use crate::sessions::{ask, find};
 
@@ -82,9 +83,9 @@ fn follow(bus: &mut Bus, keyboard: &mut Keyboard, text: &str, path: &Path, quiet
     if failed {
         return Ok(Ending::Failed(Kind::Io));
     }
-    // The host writes the last block and its digest, and then the digest into the sidecar.
+    // The host keeps the file locked until it is finished.
     let clock = Clock::start();
-    while meta(path).is_none_or(|m| m.sha256.is_none()) {
+    while is_locked(path) || !is_finished(path) {
         if clock.elapsed() > FINISH {
             return Err(Failure::io(format!("{text} has not been finished: see tapdeck verify")));
         }
@@ -96,4 +97,9 @@ fn follow(bus: &mut Bus, keyboard: &mut Keyboard, text: &str, path: &Path, quiet
         say(format_args!("recorded in {text}"));
     }
     Ok(Ending::Done)
+}
+
+/// Whether a recording ends with a block that says so.
+fn is_finished(path: &Path) -> bool {
+    File::open(path).is_ok_and(|file| ahr::tail(file).is_ok_and(|tail| tail.is_last))
 }

@@ -1,6 +1,6 @@
 //! The box behind a line: an instruction to an agent from that line on. It goes with the
-//! snapshot nearest to that line, is kept beside the recording, and can be handed to a command of
-//! the user that branches the session.
+//! snapshot nearest to that line, is kept in the recording, and can be handed to a command of the
+//! user that branches the session.
 
 use std::path::Path;
 
@@ -105,6 +105,8 @@ impl Instruct {
     /// The instruction as it is kept.
     pub(super) fn instruction(&self, written: WallTime) -> Instruction {
         Instruction {
+            id: written.as_nanos(),
+            deleted: false,
             written,
             anchor_byte: self.anchor,
             line: self.row,
@@ -190,6 +192,8 @@ mod tests {
     fn places_are_filled_in_once() {
         let template = ["go", "-s={snapshot}", "{text}", "{x}", "{", "{label}{anchor}"].map(String::from);
         let instruction = Instruction {
+            id: 1,
+            deleted: false,
             written: WallTime::ZERO,
             anchor_byte: 3,
             line: 0,

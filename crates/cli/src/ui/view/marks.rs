@@ -123,6 +123,8 @@ mod tests {
         };
         let moments = [snapshot(1, 3), snapshot(2, 8), snapshot(3, 8), snapshot(4, 100)];
         let instruction = Instruction {
+            id: 1,
+            deleted: false,
             written: WallTime::ZERO,
             anchor_byte: 7,
             line: 1,

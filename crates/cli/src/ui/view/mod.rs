@@ -28,7 +28,8 @@ use std::time::Duration;
 
 use ratatui::layout::Rect;
 use tapdeck_core::{Offset, Time, WallTime};
-use tapdeck_host::{Goal, PlayError, append_lines, sidecar};
+use tapdeck_host::{AppendError, Goal, PlayError, append_lines, append_part, sidecar};
+use tapdeck_tape::ahr::parts::INSTRUCTIONS;
 use tapdeck_tape::{Instruction, Moment, nearest_snapshot};
 use tapdeck_term::Term;
 
@@ -618,29 +619,47 @@ impl App {
             self.notify("nothing was written, so nothing is kept", Mood::Calm);
             return;
         }
-        // An empty recording may become an encrypted one.
-        let is_empty = |path: &Path| path.metadata().is_ok_and(|about| about.len() == 0);
-        if self.origin.path().is_some_and(|path| is_empty(path) || tapdeck_host::is_encrypted(path)) {
-            self.notify("not kept: it would stand in the clear beside an encrypted recording", Mood::Wrong);
-            return;
-        }
-        let Some(path) = self.origin.path().map(|path| sidecar(path, "instructions.jsonl")) else { return };
-        if let Err(e) = append_lines(&path, &instruction.to_line()) {
-            // The text stays in the box.
-            self.notify(format!("cannot write {}: {e}", path.display()), Mood::Wrong);
-            return;
-        }
+        let Some(path) = self.origin.path().map(Path::to_owned) else { return };
+        let kept = match keep(&path, &instruction) {
+            Ok(kept) => kept,
+            Err(why) => {
+                // The text stays in the box.
+                self.notify(why, Mood::Wrong);
+                return;
+            }
+        };
         match &mut self.origin {
             Origin::Tape(tape) => tape.instructed(instruction.clone()),
             Origin::Live(..) => self.instructed.push(instruction.clone()),
         }
         self.mode = Mode::Read;
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let name = kept.file_name().unwrap_or_default().to_string_lossy().into_owned();
         self.notify(format!("kept in {name}"), Mood::Going);
         if !self.options.branch_command.is_empty() && instruction.snapshot.is_some() {
             self.mode = Mode::AskBranch(Box::new(instruction));
         }
     }
+}
+
+/// Keeps an instruction, and returns where: in the recording or, while that is in progress or is of
+/// another format, beside it. The recorder takes it from there at the end.
+fn keep(path: &Path, instruction: &Instruction) -> Result<PathBuf, String> {
+    // An empty recording may become an encrypted one.
+    let is_empty = path.metadata().is_ok_and(|about| about.len() == 0);
+    if is_empty || tapdeck_host::is_encrypted(path) {
+        return Err("not kept: it would stand in the clear beside an encrypted recording".to_owned());
+    }
+    let line = instruction.to_line();
+    if tapdeck_host::is_native(path) {
+        match append_part(path, INSTRUCTIONS, &line) {
+            Err(AppendError::Busy(_)) => {}
+            kept => return kept.map(|()| path.to_owned()).map_err(|e| format!("not kept: {e}")),
+        }
+    }
+    let beside = sidecar(path, INSTRUCTIONS);
+    let kept = append_lines(&beside, &line);
+    kept.map_err(|e| format!("cannot write {}: {e}", beside.display()))?;
+    Ok(beside)
 }
 
 #[cfg(test)]

@@ -6,14 +6,13 @@ use std::io;
 use std::time::Duration;
 
 use tapdeck_core::WallTime;
-use tapdeck_tape::ahr::{BlockBuilder, CutBlock, Mark, Quality, Record};
+use tapdeck_tape::ahr::{BlockBuilder, CutBlock, Mark, Place, Quality, Record};
 use tapdeck_tape::encryption::Recipients;
 
 use super::super::failure::refusal;
 use super::super::file::RecordingFile;
 use super::super::seal::Sealing;
 use super::NativeTap;
-use crate::disk::DiskFile;
 
 /// Blocks that fill up faster than these times come from a program in a hurry, and are compressed
 /// less.
@@ -50,13 +49,13 @@ pub(super) enum Disk {
     Broken,
 }
 
-/// Writes blocks, all or none of them. Only what reached the disk is sealed: returns how that went.
-/// Each comes with where its output ends.
-fn append(
+/// Writes blocks, all or none of them. Only what reached the disk is sealed. Each comes with where
+/// its output ends.
+pub(super) fn append(
     file: &mut RecordingFile,
     (seal, encrypt): (Option<&mut Sealing>, Option<&Recipients>),
     blocks: &[(&[u8], u64)],
-) -> io::Result<io::Result<()>> {
+) -> io::Result<()> {
     let blocks = blocks.iter().filter(|(block, _)| !block.is_empty());
     let blocks: Vec<Cow<'_, [u8]>> = match encrypt {
         None => blocks.map(|(block, _)| Cow::Borrowed(*block)).collect(),
@@ -69,7 +68,10 @@ fn append(
         [block] => file.write_block(block)?,
         several => file.write_block(&several.concat())?,
     }
-    Ok(seal.map_or(Ok(()), |seal| blocks.iter().try_for_each(|block| seal.block(block))))
+    if let Some(seal) = seal {
+        blocks.iter().for_each(|block| seal.block(block));
+    }
+    Ok(())
 }
 
 impl NativeTap {
@@ -99,10 +101,10 @@ impl NativeTap {
         if self.builder.is_empty() && !last {
             return;
         }
-        if !self.closing {
-            self.write_beside();
-        }
         let now = self.clock.now().wall;
+        if self.file.written() > 0 && self.parts.due().is_some_and(|due| now >= due) {
+            self.write_parts();
+        }
         let output = std::mem::take(&mut self.in_block);
         let try_it = match self.disk {
             Disk::Fine => true,
@@ -130,9 +132,9 @@ impl NativeTap {
             false => Err(io::Error::other(self.report.trouble.clone().unwrap_or_default())),
         };
         match written {
-            Ok(sealed) => {
+            Ok(()) => {
                 self.disk = Disk::Fine;
-                self.wrote(sealed);
+                self.wrote();
             }
             Err(e) => {
                 let block = block.to_vec();
@@ -151,13 +153,14 @@ impl NativeTap {
         }
     }
 
-    /// Takes note of blocks that reached the disk, with what became of their seal.
-    fn wrote(&mut self, sealed: io::Result<()>) {
+    /// Takes note of blocks that reached the disk.
+    fn wrote(&mut self) {
         self.refused = 0;
         self.ending_refused = false;
-        self.index.wrote(self.file.written(), self.builder.byte_off(), self.hurry);
-        if let Err(e) = sealed {
-            self.note_trouble(format!("the seal could not be written: {e}"));
+        self.parts.place = Some(Place { ts_ns: self.last_ts, byte_off: self.builder.byte_off() });
+        let indexed = self.index.wrote(self.file.written(), self.builder.byte_off(), self.hurry);
+        if indexed || self.seal.is_some() || self.parts.waiting() {
+            self.parts_wait();
         }
     }
 
@@ -181,12 +184,12 @@ impl NativeTap {
         let end_off = self.builder.byte_off();
         let at = end_off.saturating_sub(output);
         let blocks = [(before, at), (&cut[..], at + kept), (&behind[..], end_off)];
-        let sealed = append(&mut self.file, marks, &blocks).ok()?;
-        self.wrote(sealed);
+        append(&mut self.file, marks, &blocks).ok()?;
+        self.wrote();
         Some(kept)
     }
 
-    fn note_refusal(&mut self, e: &io::Error, now: WallTime) {
+    pub(super) fn note_refusal(&mut self, e: &io::Error, now: WallTime) {
         self.disk = if may_pass(e) { Disk::Full(now + RETRY) } else { Disk::Broken };
         self.note_trouble(refusal(e));
     }
@@ -210,8 +213,7 @@ impl NativeTap {
     }
 
     pub(super) fn sync(&mut self) {
-        let events = self.events.as_ref().map_or(Ok(()), DiskFile::sync);
-        if let Err(e) = self.file.sync().and(events) {
+        if let Err(e) = self.file.sync() {
             // What a failed sync left behind is unknown, and asking again would say that all is
             // well.
             self.disk = Disk::Broken;

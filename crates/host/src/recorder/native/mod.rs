@@ -1,38 +1,36 @@
-//! The native recorder: turns the log's events into records, and tells of the session in the
-//! sidecars. It sleeps until a block's worth is pending or its block is old enough.
+//! The native recorder: turns the log's events into records, and tells of the session in parts. It
+//! sleeps until a block's worth is pending or its block is old enough.
 
-use std::io::{self, BufReader, Write};
+use std::io::BufReader;
 use std::path::Path;
 use std::vec::Drain;
 
 use tapdeck_core::{Entry, Event, Exit, Lag, Offset, ReaderId, Stamp, Stream, WallTime, WinSize};
+use tapdeck_tape::ahr::parts::EVENTS;
 use tapdeck_tape::ahr::{BLOCK_LIMIT, BlockBuilder, Mark, Record, labels_of};
 use tapdeck_tape::meta::{self, Meta};
-use tapdeck_tape::scrub::{scrub_line, scrub_meta};
 
-use super::file::{RecordingFile, sidecar};
+use super::file::RecordingFile;
 use super::live::{Indexing, LiveIndex};
 use super::scrub::Held;
-use super::seal::{SEALED_SIDECARS, Sealing};
-use super::sidecars::Sidecars;
-use super::snapshots::{Snapshots, end_line, open_lines};
+use super::seal::Sealing;
+use super::snapshots::Snapshots;
 use super::{BLOCK_AGE, RecordOptions, RecorderTap, Report, events};
 use crate::clock::Clock;
-use crate::disk::DiskFile;
 use crate::inbox::Anchor;
-use crate::out_file::OutFile;
 use crate::shared::SharedLog;
 use crate::source::Source;
 use crate::tap::{Tap, Wake};
 
 mod blocks;
+mod parts;
 
 use blocks::Disk;
+use parts::Pending;
 
 /// A native recording in the making.
 pub(super) struct NativeTap {
     file: RecordingFile,
-    sidecars: Sidecars,
     log: SharedLog,
     reader: ReaderId,
     clock: Clock,
@@ -51,13 +49,7 @@ pub(super) struct NativeTap {
     /// Output in the block in hand, and output that the disk refused since it last took something.
     in_block: u64,
     refused: u64,
-    events: Option<DiskFile>,
-    /// Lines for the events' file that are written with the block in hand, and the time of the
-    /// oldest.
-    pending_events: Vec<u8>,
-    pending_since: Option<WallTime>,
-    /// `meta.json` has been written.
-    described: bool,
+    parts: Pending,
     /// Why the last block was not written, since this was last asked for.
     refusal: Option<String>,
     snapshots: Snapshots,
@@ -81,7 +73,6 @@ pub(super) struct NativeTap {
 impl NativeTap {
     pub(super) fn new(
         file: RecordingFile,
-        sidecars: Sidecars,
         log: SharedLog,
         reader: ReaderId,
         clock: Clock,
@@ -90,15 +81,15 @@ impl NativeTap {
     ) -> Self {
         let base_off = file.start_off();
         let is_encrypted = options.encrypt.is_some();
-        let snapshots = Snapshots::new(&file, log.clone(), reader, !is_encrypted);
-        // Keyframes are screens in the clear.
+        let snapshots = Snapshots::new(log.clone(), reader);
+        // The index is made from the blocks on disk, for which the recorder has no key.
         let when = if is_encrypted { LiveIndex::Off } else { options.index };
-        let index = Indexing::new(&file, sidecars.path("ahx"), when, meta.pipes);
+        let index = Indexing::new(&file, when, meta.pipes);
+        let place = (file.written() > 0).then(|| file.place());
         let report = Report::nothing(file.path().to_owned());
         let markers = if file.written() > 0 { last_marker(file.path()) } else { 0 };
         Self {
             file,
-            sidecars,
             log,
             reader,
             clock,
@@ -114,10 +105,7 @@ impl NativeTap {
             disk: Disk::Fine,
             in_block: 0,
             refused: 0,
-            events: None,
-            pending_events: Vec::new(),
-            pending_since: None,
-            described: false,
+            parts: Pending::behind(place),
             refusal: None,
             snapshots,
             markers,
@@ -139,17 +127,11 @@ impl NativeTap {
         self.meta.extra.insert("firstByte", from.0);
         let size = size.or_default();
         self.push(Record::resize(at.as_nanos(), size.into()));
-        self.push_meta();
     }
 
     /// When the block in hand is old enough to be written.
     fn block_due(&self) -> Option<WallTime> {
         self.builder.first_ts().map(|first| WallTime::from_nanos(first) + BLOCK_AGE)
-    }
-
-    /// When the lines of the events' file are old enough to be written.
-    fn events_due(&self) -> Option<WallTime> {
-        self.pending_since.map(|since| since + BLOCK_AGE)
     }
 
     /// Takes what has been held back long enough, or all of it.
@@ -194,9 +176,6 @@ impl NativeTap {
                 self.size = size;
                 let size = size.or_default();
                 self.push(Record::resize(ts, size.into()));
-                if !self.described {
-                    self.push_meta();
-                }
             }
             Event::Holder(change) => {
                 self.push(Record::mark(ts, Mark::Stick(change.fence.0 as u32)));
@@ -207,7 +186,7 @@ impl NativeTap {
                     self.refusal = None;
                 }
                 let anchor = Anchor { byte: entry.offset + self.base_off, at: entry.at.wall };
-                self.snapshots.add(entry.seq, id, &label, anchor);
+                self.snapshots.add(entry.seq, anchor, &events::snapshot(ts, id, &label, anchor.byte.0));
                 self.push(Record::snapshot(ts, id, anchor.byte.0, &*label));
                 if let Some(tree) = tree {
                     self.write_event(&events::tree(ts, id, anchor.byte.0, &tree));
@@ -259,10 +238,13 @@ impl NativeTap {
         }
     }
 
-    /// Puts the snapshots in hand on disk, record and line, and only then answers their callers.
+    /// Puts the snapshots in hand on disk, and only then answers their callers.
     fn commit_snapshots(&mut self) {
         self.write_block(false);
+        let lines = self.snapshots.take_lines();
         if self.refusal.is_none() {
+            self.write_event(&lines);
+            self.write_parts();
             self.sync();
         }
         let refusal = match (&self.refusal, &self.disk) {
@@ -272,92 +254,25 @@ impl NativeTap {
             }
             (None, _) => None,
         };
-        if let Err(trouble) = self.snapshots.commit(refusal) {
-            self.note_trouble(trouble);
+        if let Some(why) = &refusal {
+            self.note_trouble(why.clone());
         }
-    }
-
-    fn write_meta(&mut self) {
-        let path = match self.closing {
-            true => sidecar(self.file.path(), "meta.json"),
-            false => self.sidecars.path("meta.json"),
-        };
-        if let Some(seal) = &self.seal
-            && let Err(e) = seal.sign(self.file.path(), &mut self.meta, self.closing)
-        {
-            self.note_trouble(format!("the seal could not be written: {e}"));
-        }
-        let told =
-            if self.options.encrypt.is_some() { self.meta.without_content() } else { self.meta.clone() };
-        let written = told.to_bytes().map_err(io::Error::other).and_then(|b| OutFile::replace(&path, &b));
-        if let Err(e) = written {
-            self.note_trouble(format!("{}: {e}", path.display()));
-        }
-    }
-
-    fn write_event(&mut self, line: &str) {
-        let scrubbed = self.held.as_mut().map(|h| scrub_line(line.as_bytes(), h.scrubber()));
-        if self.options.encrypt.is_some() {
-            let line = scrubbed.unwrap_or_else(|| line.as_bytes().to_vec());
-            self.push(Record::sidecar(self.last_ts, "events.jsonl", line));
-            return;
-        }
-        self.pending_events.extend_from_slice(scrubbed.as_deref().unwrap_or(line.as_bytes()));
-        self.pending_since.get_or_insert_with(|| self.clock.now().wall);
-    }
-
-    /// Puts what an encrypted recording says of the program into the recording itself.
-    fn push_meta(&mut self) {
-        // A recording that is continued has it from the first time.
-        if self.options.encrypt.is_none() || self.base_off > 0 {
-            return;
-        }
-        match self.meta.to_line() {
-            Ok(line) => self.push(Record::sidecar(self.last_ts, "meta.json", line)),
-            Err(e) => self.note_trouble(format!("the recording could not be described: {e}")),
-        }
-    }
-
-    /// Puts files that were made elsewhere beside the recording.
-    fn publish(&mut self, suffixes: &[&str]) {
-        for suffix in suffixes {
-            if let Err(e) = self.sidecars.publish(suffix) {
-                let path = sidecar(self.file.path(), suffix);
-                self.note_trouble(format!("{}: {e}", path.display()));
-            }
-        }
-    }
-
-    /// Writes what goes with the recording.
-    pub(super) fn write_beside(&mut self) {
-        if !self.described {
-            self.described = true;
-            self.write_meta();
-        }
-        self.pending_since = None;
-        let lines = std::mem::take(&mut self.pending_events);
-        if lines.is_empty() {
-            return;
-        }
-        if self.events.is_none() {
-            let opened = open_lines(&self.sidecars.path("events.jsonl"));
-            self.events = opened.and_then(|mut file| end_line(&mut file).map(|()| file)).ok();
-        }
-        let written = self.events.as_mut().map(|f| f.write_all(&lines));
-        if !matches!(written, Some(Ok(()))) {
-            self.note_trouble("the events' file could not be written");
-        }
+        self.snapshots.commit(refusal);
     }
 }
 
 /// The number of the last marker in a recording that is continued.
 fn last_marker(recording: &Path) -> u32 {
-    let events = Source::find(recording, None, None).ok().and_then(|source| source.sidecar("events.jsonl"));
+    let events = Source::find(recording, None, None).ok().and_then(|source| source.sidecar(EVENTS));
     let labels = events.and_then(|events| labels_of(BufReader::new(events)).ok());
     labels.and_then(|labels| labels.last_key_value().map(|(n, _)| *n)).unwrap_or(0)
 }
 
 impl Tap for NativeTap {
+    fn started(&mut self, _now: Stamp) {
+        self.describe();
+    }
+
     fn take(&mut self, entries: Drain<'_, Entry>, now: Stamp) {
         if let Some(held) = &mut self.held {
             entries.for_each(|entry| held.push(entry));
@@ -386,8 +301,8 @@ impl Tap for NativeTap {
     fn next_wake(&self, now: Stamp) -> Wake {
         let held = self.held.as_ref().and_then(Held::due);
         let block = self.block_due();
-        let events = self.events_due();
-        let Some(due) = held.into_iter().chain(block).chain(events).min() else { return Wake::default() };
+        let parts = self.parts.due();
+        let Some(due) = held.into_iter().chain(block).chain(parts).min() else { return Wake::default() };
         let weight = BLOCK_LIMIT.saturating_sub(self.builder.len());
         Wake { weight, after: Some(due.since(now.wall)) }
     }
@@ -397,41 +312,23 @@ impl Tap for NativeTap {
         if self.block_due().is_some_and(|due| now.wall >= due) {
             self.write_block(false);
         }
-        if self.events_due().is_some_and(|due| now.wall >= due) {
-            self.write_beside();
+        if self.parts.due().is_some_and(|due| now.wall >= due) {
+            self.write_parts();
         }
     }
 
     fn flush(&mut self, now: Stamp) {
         self.release(now.wall, true);
         self.write_block(false);
-        self.write_beside();
+        self.write_parts();
         self.sync();
     }
 
     fn closed(&mut self, now: Stamp) {
         self.release(now.wall, true);
         self.closing = true;
-        if let Some(held) = &mut self.held {
-            // What was learned since the session began may stand in its command line.
-            scrub_meta(&mut self.meta, held.scrubber());
-            self.push_meta();
-        }
         self.write_block(true);
-        // It is described below, when everything about it is known.
-        self.described = true;
-        self.write_beside();
-        self.sync();
-        if self.report.trouble.is_none() {
-            self.report.trouble = self.file.tampering().map(Into::into);
-        }
-        self.meta.sha256 = Some(self.file.digest());
-        self.publish(&SEALED_SIDECARS);
-        self.publish(&["seal"]);
-        self.write_meta();
-        self.report.index_trouble = self.index.finish();
-        self.publish(&["ahx"]);
-        self.sidecars.finish();
+        self.close_parts();
         self.report.duration = self.clock.elapsed();
         self.log.note_recording(self.file.path(), true, self.report.trouble.as_ref());
     }

@@ -285,7 +285,7 @@ fn an_instruction_goes_behind_its_line_with_the_nearest_snapshot() {
     let kept = std::fs::read_to_string(stage.path("instructions.jsonl")).expect("kept");
     assert_eq!(
         kept,
-        "{\"ts_ns\":99,\"anchor_byte\":168,\"line\":19,\"snapshot\":{\"id\":7,\"anchor_byte\":169,\
+        "{\"id\":99,\"ts_ns\":99,\"anchor_byte\":168,\"line\":19,\"snapshot\":{\"id\":7,\"anchor_byte\":169,\
          \"label\":\"twenty\"},\"text\":\"use tabs\\nplease\"}\n"
     );
     stage.send("i\x1b[1;3B\x1b[1;3B\x1b[1;3B\x1b[1;3B\x1b[1;3B\x1b[1;3B");
