@@ -142,7 +142,8 @@ fn output_that_is_missing_before_the_end_is_missed() {
 #[test]
 fn a_digest_that_did_not_match_is_told_by_a_repair() {
     let home = Home::new();
-    assert_eq!(home.run(["rec", "-q", "a.ahr", "--", "echo", "one"]).status.code(), Some(0));
+    let late = "echo one; sleep 0.5";
+    assert_eq!(home.run(["rec", "-q", "a.ahr", "--", "sh", "-c", late]).status.code(), Some(0));
     let sound = home.run(["repair", "--json", "a.ahr", "-o", "b.ahr"]);
     let sound: Value = serde_json::from_slice(&sound.stdout).expect("JSON");
     assert_eq!((&sound["whole"], &sound["sha256_matches"]), (&true.into(), &true.into()));
