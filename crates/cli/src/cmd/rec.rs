@@ -189,7 +189,7 @@ pub(crate) struct RecArgs {
     /// With `git`, the working tree around the program's folder becomes a commit below
     /// `refs/tapdeck`. Untracked files are in it, ignored files are not. Your branches, index,
     /// stash and files stay as they are.
-    #[arg(long, value_name = "git|CMD|off", value_parser = SnapshotsArg::parse)]
+    #[arg(long, value_name = "git|CMD|off", value_parser = SnapshotsArg::parse, hide_short_help = true)]
     snapshots: Option<SnapshotsArg>,
     /// The recording that this session is branched from, as JSON
     #[arg(long, value_name = "JSON", hide = true, value_parser = branch_parent)]

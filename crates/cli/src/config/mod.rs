@@ -415,7 +415,9 @@ mod tests {
     fn limits_are_read_as_they_are_written() {
         for text in ["\"2s\"", "\"500ms\"", "\"none\"", "1.5", "2"] {
             let (config, _) = parse(&format!("[play]\nidle_limit = {text}")).expect(text);
-            let again = config.value(TABLES[1].keys[1]);
+            let table = TABLES.iter().find(|table| table.name == "play").expect("a table");
+            let key = table.keys.iter().find(|key| key.name == "idle_limit").expect("a setting");
+            let again = config.value(*key);
             let (second, _) = parse(&format!("[play]\nidle_limit = {again}")).expect(text);
             assert_eq!(config, second, "{text}");
         }

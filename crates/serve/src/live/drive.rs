@@ -158,7 +158,7 @@ impl LiveSession {
     /// Marks this moment in the session's recordings.
     pub(super) fn mark(&mut self, client: &Client, label: &str) -> Result<Nothing, Denied> {
         if !self.allows(client, Need::Drive) {
-            return Err(Denied::because("an observer cannot add markers"));
+            return Err(Denied::because("an observer cannot drive"));
         }
         if let Some(ended) = self.ended() {
             return Err(Denied::because(ended));
