@@ -5,9 +5,12 @@ use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
 use tapdeck_core::withhold::Withholding;
-use tapdeck_core::{Author, Entry, Event, Offset, Seq, Stamp, Stream, Time, WallTime, WinSize};
+use tapdeck_core::{
+    Author, Entry, Event, Offset, Party, Role, Seq, Stamp, Stream, Time, WallTime, WinSize,
+};
 
 fuzz_target!(|data: &[u8]| {
+    let local = Party { name: "local".into(), role: Role::Human };
     let mut guard = Withholding::new(Arc::default(), WinSize::cells(20, 5));
     let (mut out, mut now) = (Vec::new(), 0);
     for (n, piece) in data.chunks(6).enumerate() {
@@ -16,7 +19,7 @@ fuzz_target!(|data: &[u8]| {
         let bytes = bytes.to_vec().into();
         let event = match kind & 1 {
             0 => Event::Output { stream: Stream::Out, bytes },
-            _ => Event::Input { by: Author::Party("local".into()), bytes, hidden: false },
+            _ => Event::Input { by: Author::Party(local.clone()), bytes, hidden: false },
         };
         let at = Stamp { mono: Time::from_millis(now), wall: WallTime::from_secs(1) };
         guard.take(Entry { seq: Seq(n as u64), offset: Offset(0), at, event }, &mut out);
