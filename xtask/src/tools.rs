@@ -1,7 +1,7 @@
 //! Programs that the checks use: what is installed, and how to install what is not.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::Result;
@@ -118,13 +118,12 @@ const PACKAGES: [&str; 2] = ["mcp==2.3.0", "openapi-python-client==0.29.1"];
 pub(crate) fn install_python() -> Result<Option<PathBuf>> {
     let folder = crate::root()?.join("target/python");
     let python = folder.join("bin/python3");
-    let run = |program: &std::path::Path, args: &[&str]| {
+    let run = |program: &Path, args: &[&str]| {
         let mut command = Command::new(program);
         command.args(args).stdout(Stdio::null()).stderr(Stdio::null());
         command.status().is_ok_and(|s| s.success())
     };
-    let has =
-        |python: &std::path::Path| run(python, &["-c", "import mcp.client.client, openapi_python_client"]);
+    let has = |python: &Path| run(python, &["-c", "import mcp.client.client, openapi_python_client"]);
     let found = PathBuf::from("python3");
     if has(&found) {
         return Ok(Some(found));
@@ -151,21 +150,33 @@ pub(crate) fn install_agents() -> Result<Result<OsString, String>> {
     if !has("npm") {
         return Ok(Err("npm is not installed".into()));
     }
-    let quiet = |program: &str, args: &[&str]| {
-        let mut command = Command::new(program);
-        command.args(args).current_dir(&folder).stdout(Stdio::null()).stderr(Stdio::null());
-        command.status().is_ok_and(|s| s.success())
-    };
     std::fs::create_dir_all(&folder)?;
+    let run = |program: &std::ffi::OsStr, args: &[&str]| -> Result<String, String> {
+        let name = Path::new(program).file_name().unwrap_or(program).display();
+        let output = Command::new(program).args(args).current_dir(&folder).stdin(Stdio::null()).output();
+        let output = output.map_err(|e| format!("{name} cannot be started: {e}"))?;
+        let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+        match output.status.success() {
+            true => Ok(said(&output.stdout)),
+            false => Err(format!("{name}: {}: {}", output.status, said(&output.stderr))),
+        }
+    };
     if !bin.join("claude").exists() || !bin.join("codex").exists() {
         println!("   installing {}", AGENTS.join(" "));
         let mut args = vec!["install", "--no-audit", "--no-fund", "--prefix", "."];
         args.extend(AGENTS);
-        if !quiet("npm", &args) {
-            return Ok(Err("npm could not install them".into()));
+        if let Err(why) = run("npm".as_ref(), &args) {
+            return Ok(Err(why));
         }
-        // Some configurations of npm do not run a package's own installer.
-        quiet("node", &["node_modules/@anthropic-ai/claude-code/install.cjs"]);
+        // Some configurations of npm do not run a package's own installer. What comes of it shows
+        // when the agent is started.
+        let _ = run("node".as_ref(), &["node_modules/@anthropic-ai/claude-code/install.cjs"]);
+    }
+    for agent in ["claude", "codex"] {
+        match run(bin.join(agent).as_os_str(), &["--version"]) {
+            Ok(version) => println!("   {agent}: {version}"),
+            Err(why) => return Ok(Err(why)),
+        }
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
     Ok(Ok(std::env::join_paths(std::iter::once(bin).chain(std::env::split_paths(&path)))?))
