@@ -16,10 +16,10 @@ pub(crate) use markdown::links;
 use source::Line;
 
 /// The crates in their one order: each may use only those before it.
-const ORDER: [&str; 8] = ["term", "core", "proto", "tape", "host", "serve", "tapdeck", "cli"];
+const ORDER: [&str; 9] = ["term", "core", "proto", "tape", "raster", "host", "serve", "tapdeck", "cli"];
 
 /// What must not appear in a crate's sources, with the reason.
-const FORBIDDEN: [(&str, &[&str], &str); 7] = [
+const FORBIDDEN: [(&str, &[&str], &str); 8] = [
     (
         "term",
         &["std::fs", "std::net", "std::thread", "std::process", "std::time", "serde"],
@@ -39,6 +39,11 @@ const FORBIDDEN: [(&str, &[&str], &str); 7] = [
         "tape",
         &["std::net", "std::process", "Instant::now", "SystemTime::now"],
         "tape turns events into bytes and back, nothing more",
+    ),
+    (
+        "raster",
+        &["std::net", "std::thread", "std::process", "std::time::Instant", "tapdeck_core", "tapdeck_tape"],
+        "raster turns a grid into pixels, and knows no session",
     ),
     ("host", &["encoding_rs"], "text is decoded at the edges, by core"),
     (
@@ -64,7 +69,7 @@ const DURABLE: [&str; 8] = [
 ];
 
 /// The library crates. Their messages name facts; which flag or command helps, `cli` says.
-const LIBRARIES: [&str; 7] = ["term", "core", "proto", "tape", "host", "serve", "tapdeck"];
+const LIBRARIES: [&str; 8] = ["term", "core", "proto", "tape", "raster", "host", "serve", "tapdeck"];
 
 /// Files of the libraries with such words in their data: flags of other programs, and the head of
 /// what a cassette's id is made of.
