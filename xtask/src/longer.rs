@@ -76,6 +76,7 @@ pub(crate) fn cut_the_power(settings: &[&str]) -> Result<()> {
 /// The command's tests, with these arguments to the test binary.
 fn tests(args: &[&str]) -> Command {
     let mut command = Command::new("cargo");
-    command.args(["test", "-p", "tapdeck-cli", "--test", "it", "--"]).args(args);
+    // As the other steps compile it.
+    command.args(["test", "--workspace", "--all-features", "--test", "it", "--"]).args(args);
     command
 }
