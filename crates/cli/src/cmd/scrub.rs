@@ -14,7 +14,7 @@ use tapdeck_host::cassette::{self, CassetteFolder, new_uuid};
 use tapdeck_host::{Clock, RunningDigest, Source, timing_names};
 use tapdeck_tape::ahr::parts::{EVENTS, INSTRUCTIONS, META};
 use tapdeck_tape::ahr::{CarriedEvents, Place, Quality, part_blocks};
-use tapdeck_tape::cassette::Cassette;
+use tapdeck_tape::cassette::Files;
 use tapdeck_tape::scrub::{Scrubbed, first_size, scrub_line, scrub_meta, study};
 use tapdeck_tape::zst::ZstWriter;
 use tapdeck_tape::{Container, EventWriter, Format, JsonValue, Note, Parts, convert as copy, writer};
@@ -272,11 +272,11 @@ fn scrub_cassette(args: &ScrubCommand, source: &Source) -> Result<Outcome> {
     let rules = args.rules.rules(&packs(&args.packs), &Owner::of_process(None))?;
     let folder = args.output.as_deref().map(|path| cassette_folder(path, source, args)).transpose()?;
     let unreadable = |e: tapdeck_tape::Error| Failure::from(source.read_error(e));
-    let original = Cassette::open(source.path()).map_err(|e| unreadable(e.into()))?;
+    let original = Files::read(source.path()).map_err(|e| unreadable(e.into()))?;
     let id = new_uuid(Clock::start().wall_start());
     let id = id.map_err(|e| Failure::io(format!("no random numbers: {e}")))?;
     let scrubbed = cassette::scrub(&original, rules, Some(id));
-    let (files, report) = scrubbed.map_err(|e| Failure::check(format!("{}: {e}", args.name())))?;
+    let (files, report) = scrubbed.map_err(|e| unreadable(e.into()))?;
     if let Some(mut folder) = folder {
         folder.append_all(&files)?;
         folder.commit()?;

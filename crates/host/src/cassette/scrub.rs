@@ -11,6 +11,7 @@ use tapdeck_core::{Offset, Time};
 use tapdeck_tape::JsonValue;
 use tapdeck_tape::cassette::{
     Cassette, CassetteEvent, Closing, EventKind, Files, Recording, Refusal, RuleHits, ScrubReport,
+    UnknownFields,
 };
 use tapdeck_tape::scrub::{scrub_argv, scrub_extra, scrub_json, status};
 
@@ -68,12 +69,14 @@ fn escape(text: &str) -> String {
 /// original was never seen.
 ///
 /// # Errors
-/// When the result outgrows the bounds of a cassette.
+/// When the original is refused, or the result outgrows the bounds of a cassette.
 pub fn scrub(
-    cassette: &Cassette,
+    original: &Files,
     rules: Arc<Rules>,
     new_id: Option<String>,
 ) -> Result<(Files, Report), Refusal> {
+    let cassette = &Cassette::from_files(original)?;
+    let mut unknown = UnknownFields::of(original);
     let terminal = &cassette.manifest.terminal;
     let size = terminal.initial_size();
     let mut closing = Closing::new(cassette.manifest.clone())
@@ -81,7 +84,7 @@ pub fn scrub(
         .scrub_report(cassette.scrub_report.clone())
         .quota(cassette.quota.clone())
         .discovery(cassette.discovery.clone());
-    let mut scrubber = study(cassette, &closing, Scrubber::new(rules, size));
+    let mut scrubber = study(cassette, &closing, &unknown, Scrubber::new(rules, size));
     let mut masked = cassette.raw().to_vec();
     scrubber.output_masks().apply(Offset(0), &mut masked);
     scrubber.inspect(&masked);
@@ -91,6 +94,7 @@ pub fn scrub(
         copy(event, &masked, &mut typed, &mut scrubber, &mut recording);
     }
     beside(&mut closing, &mut scrubber);
+    unknown.each(|fields| scrub_extra(fields, &mut scrubber));
     if let Some(id) = new_id {
         let old = std::mem::replace(&mut closing.manifest.id, id);
         closing.manifest.optional.insert(FROM, old);
@@ -98,13 +102,21 @@ pub fn scrub(
     let report = scrubber.report();
     closing.scrub_report = stored(&report, &closing.scrub_report);
     let end = Time::from_millis(cassette.outcome.duration_ms);
-    Ok((recording.finish_in_memory(end, closing)?, report))
+    let mut files = recording.finish_in_memory(end, closing)?;
+    unknown.put_into(&mut files)?;
+    Ok((files, report))
 }
 
 /// Reads all of a cassette until a reading teaches nothing new about its secrets.
-fn study(cassette: &Cassette, closing: &Closing, mut scrubber: Scrubber) -> Scrubber {
+fn study(
+    cassette: &Cassette,
+    closing: &Closing,
+    unknown: &UnknownFields,
+    mut scrubber: Scrubber,
+) -> Scrubber {
     // What an argument or an event tells may be typed or shown without its name.
     beside(&mut closing.clone(), &mut scrubber);
+    unknown.clone().each(|fields| scrub_extra(fields, &mut scrubber));
     for event in &cassette.events {
         if let EventKind::Service(payload) = &event.kind {
             scrub_json(&mut payload.clone(), &mut scrubber);

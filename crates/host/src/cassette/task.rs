@@ -294,6 +294,6 @@ fn scrubbed(
     rules: Arc<Rules>,
 ) -> Result<Files, CommitError> {
     let files = recording.finish_in_memory(end, closing)?;
-    let (files, _) = super::scrub(&Cassette::from_files(&files)?, rules, None)?;
+    let (files, _) = super::scrub(&files, rules, None)?;
     Ok(files)
 }

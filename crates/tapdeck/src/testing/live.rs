@@ -327,7 +327,7 @@ fn make(loaded: &Loaded, timeline: &Timeline, ran: &Ran) -> Result<Made, Fault> 
     let cassette = Cassette::from_files(&files).map_err(wrong)?;
     let own = &loaded.scenario.scrub;
     let rules = scrub_rules(&[], own, &[("work folder", folder)], std::iter::empty()).map_err(wrong)?;
-    let (files, _) = scrub(&cassette, Arc::new(rules), None).map_err(wrong)?;
+    let (files, _) = scrub(&files, Arc::new(rules), None).map_err(wrong)?;
     Ok(Made { files, unscrubbed: Some(scenario::timeline(&cassette)) })
 }
 

@@ -5,8 +5,26 @@ use sha2::{Digest, Sha256};
 
 /// SHA-256 in hexadecimal.
 pub fn digest_hex(bytes: &[u8]) -> String {
-    let digit = |n: u8| char::from_digit(u32::from(n), 16).unwrap_or('0');
-    Sha256::digest(bytes).iter().flat_map(|b| [digit(b >> 4), digit(b & 15)]).collect()
+    let mut digest = Digester::default();
+    digest.update(bytes);
+    digest.finish()
+}
+
+/// SHA-256 in hexadecimal, of bytes that come in pieces.
+#[derive(Debug, Clone, Default)]
+pub struct Digester(Sha256);
+
+impl Digester {
+    /// Takes the next piece.
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    /// Returns the digest of all pieces.
+    pub fn finish(self) -> String {
+        let digit = |n: u8| char::from_digit(u32::from(n), 16).unwrap_or('0');
+        self.0.finalize().iter().flat_map(|b| [digit(b >> 4), digit(b & 15)]).collect()
+    }
 }
 
 /// Whether a text is a UUID in its usual spelling.

@@ -9,6 +9,7 @@ use serde_json::Value;
 use tapdeck_term::Size;
 
 use super::check::{digest_hex, is_uuid};
+use super::unknown::{manifest_digest, pretty_keeping};
 use super::{Refusal, names};
 use crate::{Extra, JsonValue};
 
@@ -307,26 +308,12 @@ impl Manifest {
         digest_hex(text.as_bytes())
     }
 
-    /// The digest of what the manifest says beside its id, which the binding has, and the digests:
-    /// its JSON without blanks, keys in order.
-    pub(crate) fn own_digest(&self) -> String {
-        let mut said = serde_json::to_value(self).unwrap_or_default();
-        if let Some(said) = said.as_object_mut() {
-            said.retain(|key, _| key != "id" && key != "content_digest");
-        }
-        said.sort_all_objects();
-        digest_hex(said.to_string().as_bytes())
-    }
-
-    /// Binds the evidence, and what is said of it, to the id.
-    pub(crate) fn bind(&mut self) {
-        let own = self.own_digest();
+    /// Binds the evidence, and what is said of it, to the id; returns the file's content, with the
+    /// keys of its stored form that this version does not know.
+    pub(crate) fn bound_bytes(&mut self, stored: &[u8]) -> Vec<u8> {
+        let own = manifest_digest(&pretty_keeping(stored, self)).unwrap_or_default();
         self.content_digest.files.insert(names::MANIFEST.into(), own);
         self.content_digest.binding = Some(self.binding());
-    }
-
-    /// The file's content.
-    pub(crate) fn to_bytes(&self) -> Vec<u8> {
-        super::check::pretty(self)
+        pretty_keeping(stored, self)
     }
 }

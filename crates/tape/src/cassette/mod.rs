@@ -20,12 +20,13 @@ mod record;
 mod refusal;
 mod schedule;
 mod tar;
+mod unknown;
 mod verify;
 
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use check::{digest_hex, is_uuid};
+pub use check::{Digester, digest_hex, is_uuid};
 pub use events::{CassetteEvent, EventKind, Input, Paste};
 pub use events_io::{CassetteReader, Taken, from_header, header_losses, signal_name};
 pub use files::{Files, is_cassette};
@@ -38,6 +39,7 @@ pub use read::Cassette;
 pub use record::{Closing, Recording};
 pub use refusal::Refusal;
 pub use schedule::{ReplayClock, ReplayMode, Schedule};
+pub use unknown::UnknownFields;
 pub use verify::{Check, Verdict, derive_frames, reframed, verified, verify};
 
 /// Names of the files of a cassette.

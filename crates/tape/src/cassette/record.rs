@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use serde::Serialize;
-use sha2::{Digest, Sha256};
 use tapdeck_core::Time;
 use tapdeck_term::Size;
 
+use super::check::Digester;
 use super::events::{InputBody, InputLine, OutputLine, ServiceLine};
 use super::files::limit_of;
 use super::keys::{PasteWatch, key_name};
@@ -49,7 +49,7 @@ pub struct Recording {
 struct Stream {
     pending: Vec<u8>,
     len: u64,
-    digest: Sha256,
+    digest: Digester,
 }
 
 /// What goes into a cassette beside its events.
@@ -297,7 +297,7 @@ impl Recording {
         self.drain(&mut each)?;
         let mut files = BTreeMap::new();
         for (name, stream) in STREAMS.iter().zip(self.streams) {
-            let digest: String = stream.digest.finalize().iter().map(|b| format!("{b:02x}")).collect();
+            let digest = stream.digest.finish();
             if *name == names::RAW {
                 manifest.content_digest.sha256 = digest;
             } else {
@@ -326,8 +326,8 @@ impl Recording {
         manifest.terminal.emulator = super::Emulator::ours();
         manifest.timing.resolution_ms = self.resolution_ms;
         manifest.content_digest.files = files;
-        manifest.bind();
-        each(names::MANIFEST, &manifest.to_bytes())?;
+        let bytes = manifest.bound_bytes(&[]);
+        each(names::MANIFEST, &bytes)?;
         Ok(manifest)
     }
 

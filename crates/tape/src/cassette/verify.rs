@@ -5,9 +5,9 @@
 use bytes::Bytes;
 use tapdeck_term::Size;
 
-use super::check::pretty;
 use super::read::Parts;
 use super::record::final_text;
+use super::unknown::{manifest_digest, pretty_keeping};
 use super::{Cassette, Emulator, EventKind, Files, Frame, Model, Refusal, digest_hex, names};
 
 /// Differences between frames beyond this many are only counted.
@@ -219,20 +219,30 @@ pub fn derive_frames(cassette: &Cassette) -> (Vec<Frame>, Model) {
 pub fn reframed(cassette: &Cassette, files: &Files) -> Result<Vec<(&'static str, Bytes)>, Refusal> {
     let (frames, model) = derive_frames(cassette);
     let mut lines = Vec::new();
-    for frame in &frames {
-        lines.extend(serde_json::to_vec(frame).unwrap_or_default());
+    let stored = files.need(names::FRAMES)?.split(|b| *b == b'\n');
+    for ((line, before), frame) in stored.zip(&cassette.frames).zip(&frames) {
+        // One that still holds keeps the keys that this version does not know.
+        match before == frame {
+            true => lines.extend_from_slice(line),
+            false => lines.extend(serde_json::to_vec(frame).unwrap_or_default()),
+        }
         lines.push(b'\n');
     }
     let mut outcome = cassette.outcome.clone();
     outcome.final_text = Some(final_text(&model));
     let mut manifest = cassette.manifest.clone();
     manifest.terminal.emulator = Emulator::ours();
-    let outcome: Bytes = pretty(&outcome).into();
+    let outcome: Bytes = match outcome == cassette.outcome {
+        true => files.need(names::FINAL)?.clone(),
+        false => pretty_keeping(files.need(names::FINAL)?, &outcome).into(),
+    };
+    let stored = files.need(names::MANIFEST)?;
+    let own = manifest_digest(&pretty_keeping(stored, &manifest)).unwrap_or_default();
     let mut faults = binding_faults(cassette, files, |name, want| match name {
         // What is derived may be anything before: it is not kept.
         names::FRAMES => true,
         names::FINAL => want == digest_hex(&outcome),
-        names::MANIFEST => want == manifest.own_digest(),
+        names::MANIFEST => want == own,
         _ => false,
     });
     faults.extend(unbound(cassette).filter(|_| made_here(cassette)));
@@ -258,13 +268,12 @@ pub fn reframed(cassette: &Cassette, files: &Files) -> Result<Vec<(&'static str,
     }
     // What was not guarded before is not by being copied.
     if manifest.content_digest.files.contains_key(names::MANIFEST) {
-        let own = manifest.own_digest();
         manifest.content_digest.files.insert(names::MANIFEST.into(), own);
     }
     if bound {
         manifest.content_digest.binding = Some(manifest.binding());
     }
-    out.push((names::MANIFEST, manifest.to_bytes().into()));
+    out.push((names::MANIFEST, pretty_keeping(stored, &manifest).into()));
     Ok(out)
 }
 
@@ -315,6 +324,10 @@ fn unbound(cassette: &Cassette) -> Option<String> {
     })
 }
 
+fn is_known(name: &str) -> bool {
+    names::REQUIRED.iter().chain(&names::OPTIONAL).any(|known| *known == name)
+}
+
 /// What is not as it was committed. A digest that does not fit is passed over where `derived` says
 /// that it may be.
 fn binding_faults(cassette: &Cassette, files: &Files, derived: impl Fn(&str, &str) -> bool) -> Vec<String> {
@@ -322,8 +335,11 @@ fn binding_faults(cassette: &Cassette, files: &Files, derived: impl Fn(&str, &st
     let mut faults = Vec::new();
     for (name, want) in &digest.files {
         let is = match files.get(name) {
-            Some(_) if name == names::MANIFEST => cassette.manifest.own_digest(),
+            // It was parsed before.
+            Some(bytes) if name == names::MANIFEST => manifest_digest(bytes).unwrap_or_default(),
             Some(bytes) => digest_hex(bytes),
+            // A later version may have files that this one does not read.
+            None if !is_known(name) => continue,
             None => {
                 faults.push(format!("{name} was removed after the cassette was committed"));
                 continue;
