@@ -44,7 +44,7 @@ pub(crate) fn advice(remedy: Option<Remedy>) -> &'static str {
     match remedy {
         Some(Remedy::Record) => ": make it with `tapdeck test --record`",
         Some(Remedy::Make) => ": --update or --record makes it",
-        Some(Remedy::Rebind) => "; if that is on purpose, `tapdeck test --update` binds the scenario to it",
+        Some(Remedy::Rebind) => "; record it again with --record, or accept it with --rebind",
         Some(Remedy::DeriveFrames) => DERIVE_FRAMES,
         _ => "",
     }

@@ -84,7 +84,8 @@ fn the_reader_in_python_agrees_about_every_cassette() {
     }
 }
 
-/// An unknown key is evidence too: added afterwards it is a change, at any level of any file; with digests by the document it is part of the cassette.
+/// An unknown key is evidence too: added afterwards it is a change, at any level of any file. With
+/// digests by the document it is part of the cassette.
 #[test]
 fn unknown_keys_are_guarded_at_every_level() {
     let original = Files::read(&fixture("newer-minor")).unwrap();

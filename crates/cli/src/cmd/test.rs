@@ -34,6 +34,7 @@ Examples:
   tapdeck test --live --on docker:debian my.scenario.yaml    run the program in a container
   tapdeck test --record my.scenario.yaml    run the program and record its cassette
   tapdeck test --update cassettes/          show how stored texts would change, and ask
+  tapdeck test --rebind my.scenario.yaml    accept a changed cassette, command or step
   tapdeck test --junit report.xml --jobs 4 cassettes/")]
 pub(crate) struct TestArgs {
     /// Scenario files, or folders that contain them
@@ -60,6 +61,9 @@ pub(crate) struct TestArgs {
     /// Accept the current output: show how stored texts and bindings would change, and ask
     #[arg(long, conflicts_with_all = ["live", "record"])]
     update: bool,
+    /// Accept changed cassettes, steps, commands or environments: bind the scenarios to them anew
+    #[arg(long, conflicts_with_all = ["live", "record", "update"])]
+    rebind: bool,
     /// With --update, do not ask for confirmation
     #[arg(long, requires = "update")]
     yes: bool,
@@ -95,7 +99,15 @@ pub(crate) fn run(args: &TestArgs) -> Result {
         Ran::All(reports) => reports,
         Ran::Stopped(signal) => return Ok(Ending::by_signal(signal)),
     };
-    let updates = if args.update { update(&reports, args.yes, args.json)? } else { Vec::new() };
+    for report in &mut reports {
+        // Stored texts stay as they are with --rebind: only --update changes what a test expects.
+        let passed = matches!(report.outcome, Outcome::Passed);
+        report.changes.retain(|change| if args.rebind { change.path == report.path } else { !passed });
+    }
+    let updates = match args.update || args.rebind {
+        true => update(&reports, args.yes || args.rebind, args.json)?,
+        false => Vec::new(),
+    };
     // The other claims of an updated scenario may still fail.
     if updates.iter().any(|u| u.written) {
         judge_again(&mut reports, !quiet);
@@ -107,7 +119,7 @@ pub(crate) fn run(args: &TestArgs) -> Result {
     }
     if args.json {
         let mut value = json!({ "scenarios": reports.iter().map(as_json).collect::<Vec<_>>(), "ns": took.as_nanos() as u64 });
-        if args.update {
+        if args.update || args.rebind {
             value["updates"] = updates.iter().map(Update::as_json).collect();
         }
         print_json(&value);

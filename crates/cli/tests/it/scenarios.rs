@@ -98,11 +98,6 @@ fn one(home: &Home, name: &str) -> (PathBuf, PathBuf) {
 #[test]
 fn a_changed_cassette_fails_the_right_check() {
     type Change = fn(&Path, &Path);
-    fn swap(path: &Path, from: &str, to: &str) {
-        let old = fs::read_to_string(path).expect("read");
-        assert!(old.contains(from), "{} has no {from}", path.display());
-        fs::write(path, old.replacen(from, to, 1)).expect("written");
-    }
     fn field(path: &Path, name: &str) -> String {
         let value: Value = serde_json::from_slice(&fs::read(path).expect("read")).expect("JSON");
         value.pointer(name).and_then(Value::as_str).expect(name).to_owned()
@@ -180,6 +175,173 @@ fn a_changed_cassette_fails_the_right_check() {
         });
         assert_eq!(others.count(), 0, "{what}: {faults:#?}");
     }
+}
+
+/// A scenario whose run has everything that can be pinned.
+const PINNED: &str = "\
+scenario: pinned
+size: 40x8
+env:
+  allow: [PATH]
+  set: {TERM: xterm-256color, LANG: C.UTF-8, WORD: hi}
+program:
+  run: [sh, ask.sh, now]
+  copy: [copied]
+  files:
+    ask.sh: |
+      stty -echo; echo ready; read a; echo \"$WORD $a\"; read b; cat copied
+steps:
+  - expect: {contains: ready}
+  - type: \"yes\\n\"
+  - expect: {contains: hi yes}
+  - resize: 50x8
+  - send: Enter
+  - wait: {exit: true}
+assert:
+  - {screen: {contains: from a file}}
+";
+
+fn swap(path: &Path, from: &str, to: &str) {
+    let old = fs::read_to_string(path).expect("read");
+    assert!(old.contains(from), "{} has no {from}: {old}", path.display());
+    fs::write(path, old.replacen(from, to, 1)).expect("written");
+}
+
+/// Whatever a cassette was recorded from, and whatever it holds, is pinned: a change is named, and
+/// can be accepted.
+#[test]
+fn a_scenario_pins_its_cassette_and_what_that_was_made_from() {
+    let home = Home::new();
+    let folder = home.path("pinned");
+    let file = folder.join("pinned.scenario.yaml");
+    let cassette = folder.join("pinned.cassette");
+    fs::create_dir_all(&folder).expect("made");
+    fs::write(&file, PINNED).expect("written");
+    fs::write(folder.join("copied"), "from a file\n").expect("written");
+    let output = test(&home, &["--record"], &file);
+    assert!(output.status.success(), "{}", text(&output));
+    let whole = home.path("whole");
+    copy(&folder, &whole);
+    // In the scenario, and in the file that it copies.
+    let outside = [
+        ("run", &file, "ask.sh, now]", "ask.sh, later]", "program.run is not the command that was recorded"),
+        ("env.set", &file, "WORD: hi}", "WORD: ho}", "WORD of env.set is not what it was"),
+        (
+            "another variable",
+            &file,
+            "WORD: hi}",
+            "WORD: hi, NEW: x}",
+            "NEW of env.set was not in the recorded run",
+        ),
+        ("env.allow", &file, "allow: [PATH]", "allow: [PATH, USER]", "env.allow is not the list"),
+        ("a file", &file, "echo ready;", "echo ready ;", "ask.sh of program.files is not what it was"),
+        ("type", &file, "yes\\n\"", "yep\\n\"", "step 2 of steps is not the one that was recorded"),
+        ("resize", &file, "resize: 50x8", "resize: 50x9", "step 4 of steps is not the one"),
+        ("send", &file, "send: Enter", "send: C-j", "step 5 of steps is not the one"),
+        (
+            "a new step",
+            &file,
+            "  - send: Enter",
+            "  - send: x\n  - send: Enter",
+            "6 were recorded, and there are 7",
+        ),
+        (
+            "a copied file",
+            &folder.join("copied"),
+            "from a",
+            "From a",
+            "copied of program.copy is not what it was",
+        ),
+    ];
+    // In the cassette, bound anew as a recorder would: only the scenario knows that it was changed.
+    let within = [
+        (
+            "exit",
+            "final.json",
+            "\"code\": 0",
+            "\"code\": 3",
+            "ended with exit code 3; the scenario was written for",
+        ),
+        ("input", "input.jsonl", "eWVzD", "bm9wD", "input.jsonl is not the input"),
+        (
+            "events",
+            "service-events.jsonl",
+            "\"payload\":{",
+            "\"payload\":{\"n\":1,",
+            "service-events.jsonl has other events",
+        ),
+        ("the rest", "manifest.json", "\"timeout_ms\": 20000", "\"timeout_ms\": 20001", "its binding is"),
+    ];
+    let within: Vec<_> =
+        within.map(|(what, name, from, to, says)| (what, cassette.join(name), from, to, says)).to_vec();
+    let outside =
+        outside.into_iter().map(|(what, path, from, to, says)| (what, path.clone(), from, to, says));
+    let reader = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tape/tests/cassettes/reader.py");
+    for (what, path, from, to, says) in outside.chain(within) {
+        fs::remove_dir_all(&folder).expect("removed");
+        copy(&whole, &folder);
+        swap(&path, from, to);
+        if path.starts_with(&cassette) {
+            if !tapdeck_needs::has("python3") {
+                continue;
+            }
+            let bound = home.command("python3").arg(&reader).arg("--bind").arg(&cassette).status();
+            assert!(bound.expect("it runs").success(), "{what}");
+        }
+        let output = test(&home, &[], &file);
+        assert_eq!(output.status.code(), Some(1), "{what}: {}", text(&output));
+        assert!(text(&output).contains(says), "{what}: {}", text(&output));
+        if what == "a new step" {
+            // The cassette has nothing to judge it by.
+            assert!(text(&output).contains("make it with `tapdeck test --record`"), "{}", text(&output));
+            assert_eq!(test(&home, &["--rebind"], &file).status.code(), Some(1));
+            continue;
+        }
+        assert!(text(&output).contains("accept it with --rebind"), "{what}: {}", text(&output));
+        let kept = fs::read_to_string(&file).expect("read");
+        let output = test(&home, &["--rebind"], &file);
+        assert!(output.status.success(), "{what}: {}", text(&output));
+        let output = test(&home, &[], &file);
+        assert!(output.status.success(), "{what}: {}", text(&output));
+        let bound = fs::read_to_string(&file).expect("read");
+        let others = |text: &str| {
+            let ours = |line: &&str| {
+                !["  id:", "  sha256:", "  binding:", "  pins:"].iter().any(|k| line.starts_with(k))
+            };
+            text.lines().filter(ours).map(str::to_owned).collect::<Vec<_>>()
+        };
+        assert_eq!(others(&bound), others(&kept), "{what}");
+    }
+    // What is only looked at may be put differently.
+    fs::remove_dir_all(&folder).expect("removed");
+    copy(&whole, &folder);
+    swap(&file, "{contains: hi yes}", "{matches: 'hi (yes|no)'}");
+    swap(&file, "allow: [PATH]", "allow:  [ PATH ]  # as before");
+    let output = test(&home, &[], &file);
+    assert!(output.status.success(), "{}", text(&output));
+}
+
+/// A play is pinned entry by entry, and a scenario from before there were pins gets them.
+#[test]
+fn a_play_is_pinned_and_older_scenarios_are_bound_on_request() {
+    let home = Home::new();
+    let (file, _) = one(&home, "sgr");
+    let old = fs::read_to_string(&file).expect("read");
+    let older: String = old
+        .lines()
+        .filter(|l| !l.starts_with("  binding:") && !l.starts_with("  pins:"))
+        .map(|l| format!("{l}\n"))
+        .collect();
+    fs::write(&file, &older).expect("written");
+    let output = test(&home, &[], &file);
+    assert!(output.status.success(), "{}", text(&output));
+    assert_eq!(fs::read_to_string(&file).expect("read"), older);
+    let output = test(&home, &["--rebind"], &file);
+    assert!(output.status.success(), "{}", text(&output));
+    assert_eq!(fs::read_to_string(&file).expect("read"), old);
+    swap(&file, "many", "few");
+    let output = test(&home, &[], &file);
+    assert!(text(&output).contains("of play is not the one that was recorded"), "{}", text(&output));
 }
 
 #[test]

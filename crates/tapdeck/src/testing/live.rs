@@ -335,8 +335,9 @@ fn make(loaded: &Loaded, timeline: &Timeline, ran: &Ran) -> Result<Made, Fault> 
 /// golden master. What does
 /// not hold is told about what would have been kept.
 fn keep(loaded: &Loaded, made: &Made) -> Result<Option<Report>, Fault> {
-    let manifest = Cassette::from_files(&made.files).map_err(wrong)?.manifest;
-    let bound = scenario::bind(&loaded.text, &manifest.id, &manifest.content_digest.sha256);
+    let cassette = Cassette::from_files(&made.files).map_err(wrong)?;
+    let bound = replay::scenario_ref(loaded, &cassette, &made.files).map_err(wrong)?;
+    let bound = scenario::bind(&loaded.text, &bound);
     let judged = |new: &BTreeMap<PathBuf, String>| {
         // The lines are those of the file as it is: a session that does not pass leaves it so.
         let mut as_kept = Loaded::parse(&loaded.path, &loaded.name, loaded.text.clone(), new)?;

@@ -6,9 +6,9 @@ use tapdeck_core::Time;
 use tapdeck_core::check::{Claim, Point};
 use tapdeck_host::Clock;
 use tapdeck_tape::cassette::{
-    Cassette, Files, Manifest, Refusal, ReplayClock, ReplayMode, Schedule, Verdict, verified,
+    Cassette, Files, Refusal, ReplayClock, ReplayMode, Schedule, Verdict, verified,
 };
-use tapdeck_tape::scenario::{Action, Scenario, bind, step_mark, timeline};
+use tapdeck_tape::scenario::{Action, CassetteRef, PinChange, Pins, Scenario, bind, step_mark, timeline};
 
 use super::picture;
 use super::scenario::{Change, Fault, Loaded, Ran, Remedy};
@@ -41,7 +41,9 @@ pub(super) fn of_files(loaded: &Loaded, files: Result<&Files, &Refusal>) -> Ran 
         }
         return ran;
     };
-    bound(loaded, &cassette.manifest, &mut ran);
+    if let Ok(files) = files {
+        bound(loaded, &cassette, files, &mut ran);
+    }
     if !ran.faults.is_empty() {
         // Facts about another recording would only hide which one it is.
         return ran;
@@ -75,8 +77,8 @@ fn step_claims(scenario: &Scenario) -> Vec<(Option<u64>, Claim)> {
 }
 
 /// The cassette must be the one that the scenario names.
-fn bound(loaded: &Loaded, manifest: &Manifest, ran: &mut Ran) {
-    let scenario = &loaded.scenario;
+fn bound(loaded: &Loaded, cassette: &Cassette, files: &Files, ran: &mut Ran) {
+    let (scenario, manifest) = (&loaded.scenario, &cassette.manifest);
     let wanted = &scenario.cassette;
     let mut check = |claim: &str, fault: Option<Fault>| {
         ran.checks += 1;
@@ -94,7 +96,7 @@ fn bound(loaded: &Loaded, manifest: &Manifest, ran: &mut Ran) {
         Some(digest) => Some(format!("the scenario was written for output {digest}, the cassette has {is}")),
         None => Some(format!("the scenario names no digest; the cassette's output has {is}")),
     };
-    let rebind = other_id.is_some() || other_output.is_some();
+    let another = other_id.is_some() || other_output.is_some();
     let other = |message: String| wrong(message).with(Remedy::Rebind);
     check("the cassette has the id that the scenario names", other_id.map(other));
     check("the cassette has the digest that the scenario names", other_output.map(other));
@@ -118,11 +120,81 @@ fn bound(loaded: &Loaded, manifest: &Manifest, ran: &mut Ran) {
             }),
         );
     }
-    if rebind {
-        let text = bind(&loaded.text, &manifest.id, is);
+    let made = scenario_ref(loaded, cassette, files);
+    let mut rebind = another;
+    match &made {
+        // Of another cassette everything is different.
+        Ok(made) if !another => rebind = pinned(loaded, made, ran),
+        Ok(_) => {}
+        Err(why) => {
+            ran.faults.push(Fault::new("the scenario can be compared with its cassette", why.clone()))
+        }
+    }
+    if let (true, Ok(made)) = (rebind, &made) {
+        let text = bind(&loaded.text, made);
         let difference = picture::difference(&loaded.text, &text);
         ran.changes.push(Change { path: loaded.path.clone(), text, difference });
     }
+}
+
+/// What the scenario would have to say about its cassette.
+pub(super) fn scenario_ref(
+    loaded: &Loaded,
+    cassette: &Cassette,
+    files: &Files,
+) -> Result<CassetteRef, String> {
+    let digest = &cassette.manifest.content_digest;
+    let copied = loaded.copied().map_err(|(name, e)| format!("{name}: {e}"))?;
+    let pins = Pins::of(&loaded.text, &copied, files, &cassette.outcome.exit).map_err(|e| e.to_string())?;
+    Ok(CassetteRef {
+        path: None,
+        id: Some(cassette.manifest.id.clone()),
+        sha256: Some(digest.sha256.clone()),
+        binding: digest.binding.clone(),
+        pins: Some(pins),
+    })
+}
+
+/// The rest of the cassette, and what it was made from, must be what the scenario was bound to.
+/// Says whether that is not so.
+fn pinned(loaded: &Loaded, made: &CassetteRef, ran: &mut Ran) -> bool {
+    let wanted = &loaded.scenario.cassette;
+    let (Some(pins), Some(now)) = (&wanted.pins, &made.pins) else {
+        // A scenario from before there were pins holds the cassette to nothing more.
+        unlike(wanted, made, ran);
+        return true;
+    };
+    ran.checks += 1;
+    let changes = pins.changes(now, &loaded.scenario);
+    let claim = "the cassette and what it was recorded from are what the scenario was bound to";
+    for PinChange { line, what, can_stay } in &changes {
+        let remedy = if *can_stay { Remedy::Rebind } else { Remedy::Record };
+        ran.faults.push(Fault { line: *line, ..Fault::new(claim, what.as_str()).with(remedy) });
+    }
+    if changes.iter().any(|change| !change.can_stay) {
+        return false;
+    }
+    // One of the two is the reason for the other.
+    let in_cassette = ["exit", "input", "events"].iter().any(|name| pins.differs(now, name));
+    let other = !in_cassette && unlike(wanted, made, ran);
+    !changes.is_empty() || other
+}
+
+/// The whole binding must be the one that the scenario names.
+fn unlike(wanted: &CassetteRef, made: &CassetteRef, ran: &mut Ran) -> bool {
+    let Some(binding) = &wanted.binding else { return false };
+    ran.checks += 1;
+    if made.binding.as_ref() == Some(binding) {
+        return false;
+    }
+    let is = made.binding.as_deref().unwrap_or("none");
+    let what = format!(
+        "something in the cassette beside the output, the input, the events and the exit code was changed: \
+         its binding is {is}, the scenario was written for {binding}"
+    );
+    let claim = "the cassette has the binding that the scenario names";
+    ran.faults.push(Fault::new(claim, what).with(Remedy::Rebind));
+    true
 }
 
 /// Replays in time and makes sure that nothing comes early or out of order.

@@ -8,7 +8,8 @@ use std::{fs, io};
 use tapdeck_core::check::{Claim, Fact, Failure, Timeline, Trace, evaluate};
 use tapdeck_host::Clock;
 use tapdeck_host::backend::Place;
-use tapdeck_tape::scenario::{MAX_FILE, SUFFIX, Scenario};
+use tapdeck_tape::cassette::Digester;
+use tapdeck_tape::scenario::{MAX_FILE, SUFFIX, Scenario, Source};
 use tapdeck_term::printable;
 
 use super::{AtCaller, Halt, TestError, TestResult, live, picture, replay};
@@ -38,7 +39,7 @@ pub struct Report {
     /// How long that took.
     pub took: Duration,
     /// What would have to change on disk for it to pass, as far as that is a matter of stored
-    /// facts.
+    /// facts; for a scenario that passes, what it would say of its cassette if it were bound now.
     pub changes: Vec<Change>,
 }
 
@@ -140,6 +141,19 @@ impl Loaded {
         let scenario = Scenario::parse(&text, &stored)
             .map_err(|e| Fault { line: Some(e.line), ..Fault::new(READABLE, e.what) })?;
         Ok(Self { path: path.to_owned(), folder, name: name.to_owned(), text, scenario })
+    }
+
+    /// The files that the program gets from beside the scenario, with their digests.
+    ///
+    /// # Errors
+    /// With the name of the one that cannot be read.
+    pub(super) fn copied(&self) -> Result<Vec<(String, String)>, (String, io::Error)> {
+        let Some(Source::Program(program)) = &self.scenario.source else { return Ok(Vec::new()) };
+        let digest = |name: &String| {
+            let digest = digest_of(&self.folder.join(name)).map_err(|e| (name.clone(), e))?;
+            Ok((name.clone(), digest))
+        };
+        program.copy.iter().map(digest).collect()
     }
 
     /// The cassette's folder or archive.
@@ -273,6 +287,31 @@ fn load(path: &Path, name: &str) -> Result<Loaded, Fault> {
     let wrong = |what: String| Fault::new(READABLE, what);
     let text = stored_text(path).map_err(|e| wrong(e.to_string()))?;
     Loaded::parse(path, name, text, &BTreeMap::new())
+}
+
+/// The digest of a file's content, or of a folder's names and contents.
+fn digest_of(path: &Path) -> io::Result<String> {
+    if !fs::metadata(path)?.is_dir() {
+        let mut file = fs::File::open(path)?;
+        let mut digest = Digester::default();
+        let mut piece = vec![0; 64 * 1024];
+        loop {
+            match io::Read::read(&mut file, &mut piece)? {
+                0 => return Ok(digest.finish()),
+                n => digest.update(&piece[..n]),
+            }
+        }
+    }
+    let mut inside = fs::read_dir(path)?
+        .map(|entry| entry.map(|entry| entry.file_name()))
+        .collect::<io::Result<Vec<_>>>()?;
+    inside.sort();
+    let mut digest = Digester::default();
+    for name in inside {
+        let line = format!("{} {}\n", name.to_string_lossy(), digest_of(&path.join(&name))?);
+        digest.update(line.as_bytes());
+    }
+    Ok(digest.finish())
 }
 
 /// A text that a check compares with.

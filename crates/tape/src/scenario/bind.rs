@@ -1,16 +1,28 @@
-//! Writing a cassette's id and digest into the scenario that is bound to it, leaving everything
-//! else as its author wrote it.
+//! Writing a cassette's id, digest, binding and pins into the scenario that is bound to it, leaving
+//! everything else as its author wrote it.
 
-/// The text of a scenario with this id and digest in its `cassette` part.
-pub fn bind(text: &str, id: &str, sha256: &str) -> String {
+use super::CassetteRef;
+
+/// The keys that are written; the path is its author's.
+const OURS: [&str; 4] = ["id", "sha256", "binding", "pins"];
+
+/// What is written, each value in one line.
+fn values(to: &CassetteRef) -> Vec<(&'static str, String)> {
+    let pins = to.pins.as_ref().map(super::Pins::to_line);
+    let values = [to.id.clone(), to.sha256.clone(), to.binding.clone(), pins];
+    OURS.into_iter().zip(values).filter_map(|(key, value)| Some((key, value?))).collect()
+}
+
+/// The text of a scenario with this id, digest, binding and pins in its `cassette` part.
+pub fn bind(text: &str, to: &CassetteRef) -> String {
     let (mark, text) = match text.strip_prefix('\u{feff}') {
         Some(rest) => ("\u{feff}", rest),
         None => ("", text),
     };
     let is_head = |l: &&str| l.starts_with('#') || l.trim().is_empty() || l.starts_with("---");
     let bound = match text.lines().find(|l| !is_head(l)) {
-        Some(first) if first.trim_start().starts_with('{') => flow(text, id, sha256),
-        _ => block(text, id, sha256),
+        Some(first) if first.trim_start().starts_with('{') => flow(text, to),
+        _ => block(text, to),
     };
     // Lines end as their author has them end.
     let bound = if text.contains("\r\n") { bound.replace("\r\n", "\n").replace('\n', "\r\n") } else { bound };
@@ -18,16 +30,21 @@ pub fn bind(text: &str, id: &str, sha256: &str) -> String {
 }
 
 /// Binds a scenario that is written in braces, as JSON is.
-fn flow(text: &str, id: &str, sha256: &str) -> String {
+fn flow(text: &str, to: &CassetteRef) -> String {
     let (Some(open), Some(close)) = (text.find('{'), text.rfind('}')) else { return text.to_owned() };
     let body = &text[open + 1..close];
-    let ours = format!("\"id\": \"{id}\", \"sha256\": \"{sha256}\"");
+    let quoted = |(key, value): (&str, String)| match key {
+        "pins" => format!("\"{key}\": {value}"),
+        _ => format!("\"{key}\": \"{value}\""),
+    };
+    let ours = values(to).into_iter().map(quoted).collect::<Vec<_>>().join(", ");
     let mut entries: Vec<String> = entries(body).into_iter().map(str::to_owned).collect();
     match entries.iter_mut().find(|e| key(e) == "cassette") {
         Some(entry) => {
             let inner = entry.find('{').and_then(|from| Some(&entry[from + 1..entry.rfind('}')?]));
             let kept = inner.map(self::entries).unwrap_or_default().into_iter();
-            let kept = kept.filter(|e| !["id", "sha256", ""].contains(&key(e))).map(|e| e.trim().to_owned());
+            let kept =
+                kept.filter(|e| !OURS.contains(&key(e)) && !key(e).is_empty()).map(|e| e.trim().to_owned());
             let all: Vec<String> = kept.chain([ours]).collect();
             let space = &entry[..entry.len() - entry.trim_start().len()];
             *entry = format!("{space}\"cassette\": {{{}}}", all.join(", "));
@@ -72,12 +89,15 @@ fn key(entry: &str) -> &str {
 }
 
 /// Binds a scenario that is written in lines.
-fn block(text: &str, id: &str, sha256: &str) -> String {
+fn block(text: &str, to: &CassetteRef) -> String {
     let lines: Vec<&str> = text.lines().collect();
     let is_key = |line: &str, key: &str| line.trim_start().split_once(':').is_some_and(|(k, _)| k == key);
     let start = lines.iter().position(|l| l.starts_with("cassette:"));
     let mut out: Vec<String> = Vec::new();
-    let bound = |indent: &str| [format!("{indent}id: {id}"), format!("{indent}sha256: {sha256}")];
+    let bound = |indent: &str| {
+        let lines = values(to).into_iter().map(|(key, value)| format!("{indent}{key}: {value}"));
+        lines.collect::<Vec<_>>()
+    };
     let Some(start) = start else {
         // Behind the opening comment and the name.
         let head = lines.iter().take_while(|l| {
@@ -102,12 +122,19 @@ fn block(text: &str, id: &str, sha256: &str) -> String {
     // What stood on the key's own line, `cassette: {path: x}`, is spread out.
     let inline = lines[start]["cassette:".len()..].trim();
     if let Some(fields) = inline.strip_prefix('{').and_then(|f| f.strip_suffix('}')) {
-        let kept = fields.split(',').map(str::trim).filter(|f| !f.is_empty());
-        let kept = kept.filter(|f| !is_key(f, "id") && !is_key(f, "sha256"));
+        let kept = entries(fields).into_iter().map(str::trim).filter(|f| !f.is_empty());
+        let kept = kept.filter(|f| !OURS.contains(&key(f)));
         out.extend(kept.map(|f| format!("{indent}{f}")));
     }
-    let kept = body.iter().filter(|l| !is_key(l, "id") && !is_key(l, "sha256"));
-    out.extend(kept.map(|l| (*l).to_owned()));
+    // A value that goes on in deeper lines is left out with them.
+    let mut ours = false;
+    for line in body {
+        let deeper = line.starts_with(&format!("{indent} ")) || line.trim().is_empty();
+        ours = if deeper { ours } else { OURS.iter().any(|key| is_key(line, key)) };
+        if !ours {
+            out.push((*line).to_owned());
+        }
+    }
     out.extend(bound(indent));
     out.extend(lines[start + 1 + body_len..].iter().map(|l| (*l).to_owned()));
     out.join("\n") + "\n"

@@ -8,6 +8,7 @@
 mod assertion;
 mod bind;
 mod condition;
+mod pins;
 mod raw;
 mod step;
 #[cfg(test)]
@@ -23,6 +24,7 @@ use tapdeck_term::Size;
 use crate::cassette::ReplayMode;
 
 pub use bind::bind;
+pub use pins::{PinChange, PinError, Pins};
 pub use step::{Action, Play, PlayItem, Step, Until, step_mark};
 pub use timeline::{record, timeline};
 
@@ -72,7 +74,7 @@ pub struct Scenario {
 }
 
 /// The cassette of a scenario.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct CassetteRef {
     /// Its place beside the scenario; the scenario's name with `.cassette` when left out.
     pub path: Option<String>,
@@ -80,6 +82,10 @@ pub struct CassetteRef {
     pub id: Option<String>,
     /// The digest of `output.raw` that it must have.
     pub sha256: Option<String>,
+    /// The binding that it must have: a digest over everything in it.
+    pub binding: Option<String>,
+    /// What it and the scenario had when they were bound.
+    pub pins: Option<Pins>,
 }
 
 /// The program's environment: nothing but this.
@@ -178,7 +184,13 @@ impl Scenario {
         Ok(Self {
             name: raw.scenario,
             about: raw.about,
-            cassette: CassetteRef { path, id: cassette.id, sha256: cassette.sha256 },
+            cassette: CassetteRef {
+                path,
+                id: cassette.id,
+                sha256: cassette.sha256,
+                binding: cassette.binding,
+                pins: cassette.pins.map(Pins),
+            },
             size: size.unwrap_or_default(),
             replay: replay.unwrap_or(ReplayMode::Collapsed),
             env,

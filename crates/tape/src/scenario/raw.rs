@@ -165,6 +165,8 @@ pub(super) struct Cassette {
     pub(super) path: Option<At<String>>,
     pub(super) id: Option<String>,
     pub(super) sha256: Option<String>,
+    pub(super) binding: Option<String>,
+    pub(super) pins: Option<serde_json::Map<String, Value>>,
 }
 
 #[derive(Debug, Clone, Deserialize)]

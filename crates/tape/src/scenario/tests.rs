@@ -242,6 +242,7 @@ fn the_line_is_that_of_the_word_itself() {
 
 #[test]
 fn binding_leaves_the_rest_alone() {
+    let to = CassetteRef { id: Some("I".into()), sha256: Some("D".into()), ..CassetteRef::default() };
     for (before, after) in [
         ("scenario: x\nassert: []\n", "scenario: x\ncassette:\n  id: I\n  sha256: D\nassert: []\n"),
         (
@@ -251,8 +252,8 @@ fn binding_leaves_the_rest_alone() {
         ("cassette: {path: p, id: old}\n", "cassette:\n  path: p\n  id: I\n  sha256: D\n"),
         ("cassette:\nsize: 80x24\n", "cassette:\n  id: I\n  sha256: D\nsize: 80x24\n"),
     ] {
-        assert_eq!(bind(before, "I", "D"), after);
-        assert_eq!(bind(&bind(before, "I", "D"), "I", "D"), after, "twice is once");
+        assert_eq!(bind(before, &to), after);
+        assert_eq!(bind(&bind(before, &to), &to), after, "twice is once");
     }
     for (before, after) in [
         (
@@ -268,11 +269,27 @@ fn binding_leaves_the_rest_alone() {
             "# json\n{\n  \"scenario\": \"a, {b}\",\n  \"cassette\": {path: 'x, y', \"id\": \"I\", \"sha256\": \"D\"},\n  \"play\": []\n}\n",
         ),
     ] {
-        assert_eq!(bind(before, "I", "D"), after);
-        assert_eq!(bind(after, "I", "D"), after, "twice is once");
+        assert_eq!(bind(before, &to), after);
+        assert_eq!(bind(after, &to), after, "twice is once");
     }
-    let bound = bind(WHOLE, "I", "D");
+    let bound = bind(WHOLE, &to);
     assert_eq!(parse(&bound).expect("still understood").cassette.id.as_deref(), Some("I"));
+    // Everything that is pinned stands in one line, and is replaced whole, however it was written.
+    let pins = Pins(serde_json::from_str(r#"{"exit":"0","set":{"A":"1e10"},"steps":["1","2"]}"#).unwrap());
+    let to = CassetteRef { binding: Some("B".into()), pins: Some(pins), ..to };
+    let line = r#"pins: {"exit": "0", "set": {"A": "1e10"}, "steps": ["1", "2"]}"#;
+    let after = format!("cassette:\n  path: p\n  id: I\n  sha256: D\n  binding: B\n  {line}\nassert: []\n");
+    for before in [
+        "cassette:\n  path: p\n  pins:\n    exit: 1\n    steps:\n      - a\n  id: x\nassert: []\n",
+        "cassette: {path: p, pins: {exit: 1, set: {A: 2}}, id: x}\nassert: []\n",
+    ] {
+        assert_eq!(bind(before, &to), after);
+        assert_eq!(bind(&after, &to), after, "twice is once");
+    }
+    assert_eq!(
+        parse(&after).expect("still understood").cassette,
+        CassetteRef { path: Some("p".into()), ..to }
+    );
 }
 
 proptest! {
