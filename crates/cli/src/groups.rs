@@ -32,7 +32,7 @@ pub(crate) const GROUPS: [Group; 7] = [
     Group { title: "Network", names: &["serve", "connect", "web"] },
     Group {
         title: "Files",
-        names: &["info", "verify", "repair", "index", "convert", "cat", "diff", "scrub"],
+        names: &["info", "recordings", "verify", "repair", "index", "convert", "cat", "diff", "scrub"],
     },
     Group { title: "Tool", names: &["tour", "help", "doctor", "config", "completions", "man"] },
 ];

@@ -142,6 +142,31 @@ pub(crate) fn variable(text: &str) -> Result<(String, Option<OsString>), String>
     }
 }
 
+/// A tag: `NAME=VALUE`, or `NAME` without a value.
+pub(crate) fn tag(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').unwrap_or((text, ""));
+    if name.trim().is_empty() {
+        return Err("expected NAME or NAME=VALUE".to_owned());
+    }
+    Ok((line(name)?, line(value)?))
+}
+
+/// The name of a tag.
+pub(crate) fn tag_name(text: &str) -> Result<String, String> {
+    match text.contains('=') || text.trim().is_empty() {
+        true => Err("expected the name of a tag".to_owned()),
+        false => line(text),
+    }
+}
+
+/// A text on one line.
+pub(crate) fn line(text: &str) -> Result<String, String> {
+    match text.chars().any(char::is_control) {
+        true => Err("line ends and control characters are not allowed".to_owned()),
+        false => Ok(text.to_owned()),
+    }
+}
+
 /// A position such as `1:23:45`, `90s`, `50%`, `@label`, `turn:3`, `line:12` or `byte:4096`.
 pub(crate) fn position(text: &str) -> Result<Position, String> {
     if let Some(name) = text.strip_prefix('@') {

@@ -24,10 +24,40 @@ pub(crate) struct VariableArgs {
 
 impl VariableArgs {
     pub(crate) fn apply(&self, launch: &mut Launch) {
-        for (name, value) in &self.env {
-            let value = value.clone().or_else(|| std::env::var_os(name));
-            launch.command.env.extend(value.map(|value| (name.into(), Some(value))));
-        }
+        apply(&self.env, launch);
+    }
+}
+
+fn apply(env: &[(String, Option<OsString>)], launch: &mut Launch) {
+    for (name, value) in env {
+        let value = value.clone().or_else(|| std::env::var_os(name));
+        launch.command.env.extend(value.map(|value| (name.into(), Some(value))));
+    }
+}
+
+/// The program's environment, and what of it is recorded.
+#[derive(Args, Clone)]
+pub(crate) struct RecordedVariableArgs {
+    /// Note this environment variable in the recording: NAME; or set it for the program:
+    /// NAME=VALUE; repeatable
+    ///
+    /// No variable is in a recording unless you name it. A variable that you set is not noted. With
+    /// --on, NAME passes your variable to the program, and is not noted either.
+    #[arg(long, value_name = "NAME[=VALUE]", value_parser = parse::variable, hide_short_help = true)]
+    env: Vec<(String, Option<OsString>)>,
+}
+
+impl RecordedVariableArgs {
+    pub(crate) fn apply(&self, launch: &mut Launch) {
+        apply(&self.env, launch);
+    }
+
+    /// The variables to note in the recording. Elsewhere than here, a name passes a variable on,
+    /// which may be a secret.
+    pub(crate) fn recorded(&self, is_local: bool) -> Vec<(String, String)> {
+        let named = self.env.iter().filter(|(_, value)| is_local && value.is_none());
+        let value = |name: &String| Some(std::env::var_os(name)?.to_string_lossy().into_owned());
+        named.filter_map(|(name, _)| Some((name.clone(), value(name)?))).collect()
     }
 }
 

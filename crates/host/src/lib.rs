@@ -83,9 +83,9 @@ pub use process_table::{Sessions, by_session};
 pub use recorder::{
     Addition, AppendError, CreateError, FailureAction, IfExists, KeepInput, LiveIndex, Mended,
     NAME_PLACEHOLDERS, OnFailure, RecordOptions, Recorder, RecordingFile, Report, RunningDigest,
-    SEALED_SIDECARS, SyncLevel, adopt_sidecars, append_lines, append_part, calendar, can_record, digest_of,
-    file_digest, find_sidecar, forget_sidecars, home_folder, is_locked, recording_name, recordings_folder,
-    sidecar, state_folder, write_sidecars,
+    SEALED_SIDECARS, SyncLevel, adopt_sidecars, append_lines, append_part, calendar, can_record, describe,
+    digest_of, file_digest, find_sidecar, forget_sidecars, home_folder, is_locked, recording_name,
+    recordings_folder, sidecar, state_folder, write_sidecars,
 };
 pub use shared::{Bell, RecordingStatus, SharedLog, Woken};
 pub use snapshot_watch::SnapshotWatch;

@@ -450,6 +450,7 @@ impl LateRecordings {
             .quality(u8::try_from(quality).unwrap_or(4))
             .input(KeepInput::asked(request.input, request.hidden_input))
             .title(request.title.clone())
+            .tags(request.tags.clone())
             .encrypt(encrypt)
             .scrub(scrub);
         Ok(self.start(file, options)?.0)

@@ -43,6 +43,8 @@ pub struct Header {
     pub term: Option<String>,
     /// Environment variables that the file keeps.
     pub env: BTreeMap<String, String>,
+    /// Tags: names and values, which may be empty.
+    pub tags: BTreeMap<String, String>,
     /// Longest pause that a player should make.
     pub idle_limit: Option<Duration>,
     /// Colours of the terminal, in asciicast's form; [`crate::cast::theme_of`] reads it.
@@ -64,6 +66,7 @@ pub(crate) enum Field {
     Title,
     Term,
     Env,
+    Tags,
     IdleLimit,
     Theme,
     Pipes,
@@ -79,6 +82,7 @@ impl Header {
             (Field::Title, self.title.is_some()),
             (Field::Term, self.term.is_some()),
             (Field::Env, !self.env.is_empty()),
+            (Field::Tags, !self.tags.is_empty()),
             (Field::IdleLimit, self.idle_limit.is_some()),
             (Field::Theme, self.theme.is_some()),
             (Field::Pipes, self.pipes),

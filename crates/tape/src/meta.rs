@@ -6,6 +6,7 @@
 //! is not UTF-8 replaced, for people and for tools that know only that key; when that lost
 //! something, `cmdB64` holds all arguments exactly, in base64, and wins.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -58,6 +59,12 @@ pub struct Meta {
     /// A title for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
+    /// Tags for people and tools: names and values, which may be empty.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub tags: BTreeMap<String, String>,
+    /// Environment variables that the user had recorded.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub env: BTreeMap<String, String>,
     /// The recording that this one continues: that of the same agent before it was restarted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub continues: Option<String>,
@@ -232,7 +239,8 @@ impl Meta {
         }
     }
 
-    /// The same without the command line, the folder and the title, which may hold secrets.
+    /// The same without the command line, the folder, the title, the tags and the environment,
+    /// which may hold secrets.
     #[must_use]
     pub fn without_content(&self) -> Self {
         Self {
@@ -240,6 +248,8 @@ impl Meta {
             cmd_b64: None,
             cwd: None,
             title: None,
+            tags: BTreeMap::new(),
+            env: BTreeMap::new(),
             parent: None,
             history: Vec::new(),
             ..self.clone()

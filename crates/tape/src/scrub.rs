@@ -2,7 +2,7 @@
 //! to be copied without it. Times, chunks, offsets and sequences stay; so does the shape of every
 //! frame.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use bytes::Bytes;
 use serde_json::{Map, Value};
@@ -138,12 +138,18 @@ pub fn scrub_header(header: &Header, scrubber: &mut Scrubber) -> Header {
     for text in [&mut header.command, &mut header.folder, &mut header.title].into_iter().flatten() {
         *text = scrubber.text(text);
     }
-    for (name, value) in &mut header.env {
-        *value = with_name(name, value, scrubber);
-    }
-    header.env = clean_names(std::mem::take(&mut header.env), scrubber).collect();
+    scrub_named(&mut header.env, scrubber);
+    scrub_named(&mut header.tags, scrubber);
     scrub_extra(&mut header.extra, scrubber);
     header
+}
+
+/// Scrubs names and values.
+fn scrub_named(named: &mut BTreeMap<String, String>, scrubber: &mut Scrubber) {
+    for (name, value) in named.iter_mut() {
+        *value = with_name(name, value, scrubber);
+    }
+    *named = clean_names(std::mem::take(named), scrubber).collect();
 }
 
 /// Scrubs all that a sidecar tells in words.
@@ -156,6 +162,8 @@ pub fn scrub_meta(meta: &mut Meta, scrubber: &mut Scrubber) {
     for text in [&mut meta.cwd, &mut meta.title, &mut meta.continues].into_iter().flatten() {
         *text = scrubber.text(text);
     }
+    scrub_named(&mut meta.env, scrubber);
+    scrub_named(&mut meta.tags, scrubber);
     if let Some(parent) = &mut meta.parent {
         let texts = [&mut parent.path, &mut parent.at, &mut parent.worktree];
         for text in texts.into_iter().chain(&mut parent.instruction) {

@@ -16,6 +16,7 @@ pub(crate) fn sample_events() -> (Header, Vec<Event>) {
         title: Some("Größe </script>".into()),
         term: Some("xterm-256color".into()),
         env: [("SHELL".to_owned(), "/bin/sh".to_owned())].into(),
+        tags: [("agent".to_owned(), "claude".to_owned()), ("keep".to_owned(), String::new())].into(),
         ..Header::default()
     };
     let out = |ms: u64, bytes: &'static [u8]| {

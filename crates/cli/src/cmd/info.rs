@@ -13,6 +13,7 @@ use tapdeck_tape::cassette::Cassette;
 use tapdeck_tape::meta::{EditSource, Meta};
 use tapdeck_tape::{Format, Item, Kind};
 
+use super::recordings::tag_text;
 use crate::ending::{Ending, Report, print, print_json};
 use crate::failure::{Failure, Result};
 use crate::health::{summarise, summary_json};
@@ -96,7 +97,7 @@ fn show_other(source: &Source, as_json: bool) -> Result<()> {
     let cassette = cassette_facts(source);
     if as_json {
         let value = json!({
-            "file": source.path().to_string_lossy(), "format": format, "title": header.title,
+            "file": source.path().to_string_lossy(), "format": format, "title": header.title, "tags": header.tags, "env": header.env,
             "command": header.command, "term": header.term, "started_ns": header.started.map(WallTime::as_nanos),
             "cols": header.size.map(|s| s.cols), "rows": header.size.map(|s| s.rows), "duration_ns": end.as_nanos(),
             "output_bytes": output_bytes, "inputs": inputs, "moments": moments, "ended": ending,
@@ -113,6 +114,9 @@ fn show_other(source: &Source, as_json: bool) -> Result<()> {
     };
     line("format", Some(format));
     line("title", header.title);
+    let listed = |things: Vec<String>| (!things.is_empty()).then(|| things.join(", "));
+    line("tags", listed(header.tags.iter().map(tag_text).collect()));
+    line("env", listed(header.env.iter().map(|(name, value)| format!("{name}={value}")).collect()));
     line("command", header.command);
     line("started", header.started.map(human::moment));
     line("lasted", Some(human::duration(end.since_start())));
@@ -234,6 +238,14 @@ fn beside(source: &Source) -> Vec<String> {
     source.beside().into_iter().filter_map(name).collect()
 }
 
+/// A line of several things, unless there are none.
+fn line_of(line: &mut impl FnMut(&str, String), name: &str, things: impl Iterator<Item = String>) {
+    let things: Vec<String> = things.collect();
+    if !things.is_empty() {
+        line(name, things.join(", "));
+    }
+}
+
 fn to_text(source: &Source, s: &Summary, meta: Option<&Meta>) -> String {
     let mut text = format!("{}\n", human::printable(&source.path().to_string_lossy()));
     let mut line = |name: &str, value: String| text.push_str(&format!("  {name:<10} {value}\n"));
@@ -241,6 +253,12 @@ fn to_text(source: &Source, s: &Summary, meta: Option<&Meta>) -> String {
         if let Some(title) = &meta.title {
             line("title", human::printable(title));
         }
+        line_of(&mut line, "tags", meta.tags.iter().map(tag_text));
+        line_of(
+            &mut line,
+            "env",
+            meta.env.iter().map(|(name, value)| human::printable(&format!("{name}={value}"))),
+        );
         if let Some(earlier) = &meta.continues {
             line("continues", human::printable(earlier));
         }

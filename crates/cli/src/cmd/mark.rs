@@ -10,32 +10,36 @@ use crate::snapshot_door::SESSION_VAR;
 
 /// Add a marker to the recordings of a session.
 #[derive(Args)]
-#[command(
-    allow_missing_positional = true,
-    after_help = "\
+#[command(after_help = "\
 Players jump from marker to marker with [ and ], and their labels stand in exports. The marker is at
 the newest output of the session. A person who is attached adds one with C-\\ m.
 
 Examples:
   tapdeck mark build 'tests begin'
   tapdeck mark 'tests begin'         the only session
-  tapdeck mark build \"\"             without a label"
-)]
+  tapdeck mark                       the only session, without a label
+  tapdeck mark build \"\"             without a label")]
 pub(crate) struct MarkArgs {
     #[command(flatten)]
     which: Which,
     /// Label of the marker
-    #[arg(value_name = "LABEL", required = true)]
-    label: String,
+    ///
+    /// If there is one argument, it is the label.
+    #[arg(value_name = "LABEL")]
+    label: Option<String>,
 }
 
 pub(crate) fn run(args: &MarkArgs) -> Result {
-    if args.label.chars().any(char::is_control) {
+    let (session, label) = match (args.which.session.clone(), args.label.clone()) {
+        (label, None) => (None, label.unwrap_or_default()),
+        (session, Some(label)) => (session, label),
+    };
+    if label.chars().any(char::is_control) {
         return Err(Failure::usage("a label has no line ends and no control characters"));
     }
-    let session = args.which.session.clone().or_else(|| std::env::var(SESSION_VAR).ok());
+    let session = session.or_else(|| std::env::var(SESSION_VAR).ok());
     let listing = find(session.as_deref())?;
     let mut bus = connect(&listing, "mark", Role::Human)?;
-    ask(&mut bus, &Mark { label: args.label.clone() })?;
+    ask(&mut bus, &Mark { label })?;
     Ok(Ending::Done)
 }

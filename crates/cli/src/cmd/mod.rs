@@ -47,6 +47,7 @@ mod probe;
 mod rec;
 #[cfg(feature = "mcp")]
 mod recording_text;
+mod recordings;
 mod relay;
 mod rename;
 mod render;
@@ -134,6 +135,7 @@ pub(crate) enum Command {
     Branch(Box<branch::BranchArgs>),
     Branches(branch::BranchesArgs),
     Info(info::InfoArgs),
+    Recordings(recordings::RecordingsArgs),
     Cassette(cassette::CassetteArgs),
     Test(test::TestArgs),
     Scrub(scrub::ScrubCommand),
@@ -213,6 +215,7 @@ fn dispatch(command: &Command) -> Result {
         Command::Branch(args) => branch::run(args),
         Command::Branches(args) => branch::list(args),
         Command::Info(args) => info::run(args),
+        Command::Recordings(args) => recordings::run(args),
         Command::Cassette(args) => cassette::run(args),
         Command::Test(args) => test::run(args),
         Command::Scrub(args) => scrub::run(args),
@@ -255,6 +258,7 @@ impl Command {
             #[cfg(feature = "hotkeys")]
             Command::Hotkeys(args) => Report::json(args.json),
             Command::Diff(args) => Report::json(args.json),
+            Command::Recordings(args) => args.report(),
             Command::Snapshot(args) => Report::json(args.json),
             Command::Verify(args) => Report::json(args.json),
             Command::Repair(args) => Report::json(args.json),

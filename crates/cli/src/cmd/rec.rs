@@ -30,7 +30,7 @@ use crate::kept_files::{self, SnapshotsArg};
 use crate::keys::recipients;
 use crate::scrubbing::ScrubArgs;
 use crate::seal_key::read_key;
-use crate::session_args::{SessionArgs, VariableArgs, hold_signals};
+use crate::session_args::{RecordedVariableArgs, SessionArgs, hold_signals};
 use crate::snapshot_door::{self, Ipc};
 use crate::{detached_host, human, parse};
 
@@ -96,6 +96,7 @@ Examples:
   tapdeck rec demo.cast -- bash          for asciinema
   tapdeck rec --scrub demo.ahr -- bash   mask secrets before they reach the disk
   tapdeck rec --append demo.ahr -- make  append to a recording
+  tapdeck rec --env LANG --tag ticket=7  note the language and a ticket
   tapdeck rec --seal seal.key demo.ahr   make later changes detectable
   tapdeck rec --encrypt age1… demo.ahr   let only the owner of that key read it
   tapdeck rec --view demo.ahr -- claude  in the viewer, to search and annotate while it runs
@@ -178,8 +179,11 @@ pub(crate) struct RecArgs {
     #[arg(long, value_name = "FILE", value_parser = parse::file(), hide_short_help = true)]
     out_branch_points: Option<PathBuf>,
     /// Title of the recording
-    #[arg(long, value_name = "TEXT", hide_short_help = true)]
+    #[arg(long, value_name = "TEXT", value_parser = parse::line, hide_short_help = true)]
     title: Option<String>,
+    /// Tag of the recording, such as `ticket=1234` or `keep`; repeatable
+    #[arg(long, value_name = "NAME[=VALUE]", value_parser = parse::tag, hide_short_help = true)]
+    tag: Vec<(String, String)>,
     /// Note that this recording continues an earlier one, such as that of an agent before a restart
     #[arg(long, value_name = "FILE", conflicts_with = "append", hide_short_help = true)]
     continues: Option<PathBuf>,
@@ -205,7 +209,7 @@ pub(crate) struct RecArgs {
     #[command(flatten)]
     doors: DoorArgs,
     #[command(flatten)]
-    variables: VariableArgs,
+    variables: RecordedVariableArgs,
     /// Show the program in the viewer; Ctrl-] switches to the viewer's keys, Enter back to the
     /// program
     #[cfg(feature = "tui")]
@@ -315,6 +319,8 @@ impl RecArgs {
             })
             .cwd(launch.command.cwd.clone().or_else(|| std::env::current_dir().ok()))
             .title(self.title.clone())
+            .tags(self.tag.clone())
+            .env(self.variables.recorded(launch.place.is_local()))
             .continues(self.continues.as_ref().map(|path| {
                 let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
                 path.to_string_lossy().into_owned()

@@ -55,6 +55,7 @@ mod play;
 mod play_sizes;
 mod probe;
 mod rec;
+mod recordings;
 mod repair;
 mod scenarios;
 mod scrub;

@@ -35,15 +35,16 @@ fn markers_are_added_to_a_recording_in_progress() {
     mark(&home, &["build", "tests begin"], 0, "");
     mark(&home, &["the only session"], 0, "");
     mark(&home, &["build", ""], 0, "");
+    mark(&home, &[], 0, "");
     mark(&home, &["build", "a\nb"], 2, "no line ends");
     mark(&home, &["build", &"x".repeat(MAX_LABEL + 1)], 1, "at most 1000 bytes");
     end();
-    assert_eq!(labels(&home, "a.ahr"), ["tests begin", "the only session", ""]);
+    assert_eq!(labels(&home, "a.ahr"), ["tests begin", "the only session", "", ""]);
     // A recording that is continued counts on.
     record(&["--append"]);
     mark(&home, &["build", "again"], 0, "");
     end();
-    assert_eq!(labels(&home, "a.ahr"), ["tests begin", "the only session", "", "again"]);
+    assert_eq!(labels(&home, "a.ahr"), ["tests begin", "the only session", "", "", "again"]);
 }
 
 #[test]

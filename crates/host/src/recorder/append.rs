@@ -163,6 +163,31 @@ pub fn append_part(recording: &Path, part: &str, lines: &[u8]) -> Result<(), App
     addition.commit()
 }
 
+/// Changes what a finished recording says of itself, and returns what it says then. Only the last
+/// description of a recording counts, so the changed one is added behind it. What stands beside an
+/// older recording is put into it first.
+///
+/// # Errors
+/// When nothing can be added; then nothing is.
+pub fn describe(recording: &Path, change: impl FnOnce(&mut Meta)) -> Result<Meta, AppendError> {
+    let mut addition = Addition::begin(recording)?;
+    let adopted = addition.adopt()?;
+    let read = |why| AppendError::Read { path: recording.to_owned(), why };
+    let parts = Parts::of(&*addition.file).map_err(read)?;
+    let before = Meta::of_part(&parts.read(META, &*addition.file).map_err(read)?);
+    let mut meta = match &before {
+        Some(before) => before.clone(),
+        None => Meta::new(),
+    };
+    change(&mut meta);
+    if before.as_ref() != Some(&meta) {
+        addition.add(META, &meta.to_line().map_err(read)?)?;
+    }
+    addition.commit()?;
+    remove(recording, &adopted).map_err(|why| AppendError::Write { path: recording.to_owned(), why })?;
+    Ok(meta)
+}
+
 /// Whether a process records into a file, or replaces it.
 pub fn is_locked(path: &Path) -> bool {
     let locked = |file: File| flock(&file, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK);

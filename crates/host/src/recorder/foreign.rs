@@ -299,11 +299,15 @@ fn header(options: &RecordOptions, clock: Clock, size: WinSize) -> Header {
         started: Some(clock.wall_start()),
         command: Some(command_line(&options.argv)),
         title: options.title.clone(),
+        tags: options.tags.clone(),
+        env: options.env.clone(),
         idle_limit: options.idle_limit,
         term: std::env::var("TERM").ok(),
         ..Header::default()
     };
-    header.env.extend(std::env::var("SHELL").ok().map(|shell| ("SHELL".to_owned(), shell)));
+    if let Ok(shell) = std::env::var("SHELL") {
+        header.env.entry("SHELL".to_owned()).or_insert(shell);
+    }
     header
 }
 

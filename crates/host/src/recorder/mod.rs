@@ -5,6 +5,7 @@
 //! than the compressor likes, blocks are compressed less. When the disk refuses, the session goes
 //! on; the loss is counted, written down where it can be, and reported once at the end.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -41,7 +42,7 @@ mod snapshots;
 mod syncing;
 mod withhold;
 
-pub use append::{Addition, AppendError, adopt_sidecars, append_part, is_locked};
+pub use append::{Addition, AppendError, adopt_sidecars, append_part, describe, is_locked};
 pub use failure::{FailureAction, OnFailure};
 pub use file::{CreateError, IfExists, RecordingFile, RunningDigest, digest_of, file_digest};
 use foreign::ForeignTap;
@@ -105,6 +106,8 @@ pub struct RecordOptions {
     pub(crate) argv: Vec<OsString>,
     pub(crate) cwd: Option<PathBuf>,
     pub(crate) title: Option<String>,
+    pub(crate) tags: BTreeMap<String, String>,
+    pub(crate) env: BTreeMap<String, String>,
     pub(crate) continues: Option<String>,
     pub(crate) parent: Option<Parent>,
     pub(crate) idle_limit: Option<Duration>,
@@ -128,6 +131,8 @@ impl Default for RecordOptions {
             argv: Vec::new(),
             cwd: None,
             title: None,
+            tags: BTreeMap::new(),
+            env: BTreeMap::new(),
             continues: None,
             parent: None,
             idle_limit: None,
@@ -183,6 +188,20 @@ impl RecordOptions {
     #[must_use]
     pub fn title(mut self, title: impl Into<Option<String>>) -> Self {
         self.title = title.into();
+        self
+    }
+
+    /// Sets tags for people and tools: names and values, which may be empty.
+    #[must_use]
+    pub fn tags(mut self, tags: impl IntoIterator<Item = (String, String)>) -> Self {
+        self.tags = tags.into_iter().collect();
+        self
+    }
+
+    /// Sets environment variables that the recording names; none by default.
+    #[must_use]
+    pub fn env(mut self, env: impl IntoIterator<Item = (String, String)>) -> Self {
+        self.env = env.into_iter().collect();
         self
     }
 
@@ -388,7 +407,10 @@ impl Recorder {
             match Source::find(&path, None, None).map(|source| source.meta()) {
                 // A recording that is continued began when, where and as it began.
                 Ok(Some(old)) => {
-                    meta = Meta { exit: None, ended_at: None, sha256: None, digest: None, seal: None, ..old }
+                    meta = Meta { exit: None, ended_at: None, sha256: None, digest: None, seal: None, ..old };
+                    meta.title = options.title.clone().or(meta.title);
+                    meta.tags.extend(options.tags.clone());
+                    meta.env.extend(options.env.clone());
                 }
                 Ok(None) => {}
                 // There is no key for what it says.
@@ -486,6 +508,8 @@ fn first_meta(options: &RecordOptions, clock: Clock, size: WinSize) -> Meta {
     meta.host = Some(meta::Host { os: std::env::consts::OS.into(), arch: std::env::consts::ARCH.into() });
     meta.term = std::env::var("TERM").ok();
     meta.title.clone_from(&options.title);
+    meta.tags.clone_from(&options.tags);
+    meta.env.clone_from(&options.env);
     meta.continues.clone_from(&options.continues);
     meta.parent.clone_from(&options.parent);
     meta.set_idle_limit(options.idle_limit);

@@ -1,5 +1,7 @@
 //! What clients send: one type a verb.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
@@ -927,6 +929,9 @@ pub struct Rec {
     /// The recording's title.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "fields::lenient")]
     pub title: Option<String>,
+    /// The recording's tags: names and values, which may be empty.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "fields::or_default")]
+    pub tags: BTreeMap<String, String>,
     /// Packs of rules that mask secrets.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "packs")]
     pub scrub: Option<Vec<String>>,

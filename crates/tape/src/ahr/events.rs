@@ -146,6 +146,8 @@ impl<R: Read> AhrEvents<R> {
         header.command = (!meta.cmd.is_empty()).then(|| shell_words(&meta.cmd));
         header.folder.clone_from(&meta.cwd);
         header.title.clone_from(&meta.title);
+        header.tags.clone_from(&meta.tags);
+        header.env.clone_from(&meta.env);
         header.term.clone_from(&meta.term);
         header.pipes = meta.pipes;
         header.idle_limit = meta.idle_limit();
@@ -323,6 +325,8 @@ impl AhrWriter {
         meta.cmd = header.command.iter().cloned().collect();
         meta.cwd.clone_from(&header.folder);
         meta.title.clone_from(&header.title);
+        meta.tags.clone_from(&header.tags);
+        meta.env.clone_from(&header.env);
         meta.term.clone_from(&header.term);
         meta.pipes = header.pipes;
         meta.set_idle_limit(header.idle_limit);
@@ -391,6 +395,8 @@ impl EventWriter for AhrWriter {
             Field::Folder,
             Field::Title,
             Field::Term,
+            Field::Env,
+            Field::Tags,
             Field::Pipes,
             Field::IdleLimit,
             Field::Theme,
@@ -499,7 +505,10 @@ mod tests {
             assert_eq!(notes, []);
             assert_eq!(got, events);
             assert_eq!((back.size, back.started), (header.size, header.started));
-            assert_eq!(back.title, header.title);
+            assert_eq!(
+                (back.title, back.env, back.tags),
+                (header.title.clone(), header.env.clone(), header.tags.clone())
+            );
         }
     }
 

@@ -275,6 +275,10 @@ impl From<HeadLine> for Header {
                 extra.insert("term".to_owned(), Value::Object(term.extra));
             }
         }
+        let tags = extra.get("tags").and_then(tags);
+        if tags.is_some() {
+            extra.remove("tags");
+        }
         // What only describes the events that follow would be wrong in a copy.
         extra.remove("duration");
         let env: BTreeMap<_, _> = head.env.into_iter().flatten().filter_map(|(k, v)| Some((k, v?))).collect();
@@ -289,6 +293,7 @@ impl From<HeadLine> for Header {
             title: head.title,
             term: kind.or_else(|| env.get("TERM").cloned()),
             env,
+            tags: tags.unwrap_or_default(),
             idle_limit: head.idle_time_limit.and_then(seconds),
             theme: theme.map(JsonValue),
             pipes: false,
@@ -296,6 +301,18 @@ impl From<HeadLine> for Header {
             extra: Extra(extra),
         }
     }
+}
+
+/// Tags by name. `None` for what would not be written again as it is: such stays with the fields
+/// that are kept.
+fn tags(value: &Value) -> Option<BTreeMap<String, String>> {
+    let texts: Vec<&str> = value.as_array()?.iter().map(Value::as_str).collect::<Option<_>>()?;
+    let pairs = texts.iter().map(|text| text.split_once('=').unwrap_or((text, "")));
+    let tags: BTreeMap<String, String> = pairs
+        .filter(|(name, _)| !name.is_empty())
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect();
+    (tags.len() == texts.len()).then_some(tags)
 }
 
 /// `80x24`, brought into bounds; `None` when it is no size at all.

@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use tapdeck_core::{Exit, Time, WallTime};
 use tapdeck_term::Size;
 
@@ -15,7 +17,9 @@ fn everything_that_text_can_carry_comes_back() {
         let (back, got, notes) = read_all(CastReader::new(&file[..]).unwrap());
         assert_eq!(notes, []);
         assert_eq!((back.size, &back.command, &back.title), (header.size, &header.command, &header.title));
-        assert_eq!(back.term, header.term);
+        assert_eq!((&back.term, &back.env["SHELL"]), (&header.term, &header.env["SHELL"]));
+        let tags = if version == CastVersion::V3 { header.tags.clone() } else { BTreeMap::new() };
+        assert_eq!(back.tags, tags, "only version 3 has tags");
         assert_eq!(back.started, Some(WallTime::from_secs(1_700_000_000)));
         let text = String::from_utf8_lossy(&output_of(&events)).into_owned();
         assert_eq!(String::from_utf8(output_of(&got)).unwrap(), text);
@@ -51,7 +55,7 @@ fn files_of_others_are_read() {
         [0.5, \"o\", \"a\"]\n[0.5,\"r\",\"100x50\"]\n[ 1, \"x\", \"7\" ]\n[0,\"z\",{\"k\":[1]}]\n";
     let (header, events, notes) = read_all(CastReader::new(&v3[..]).unwrap());
     assert_eq!(notes, []);
-    assert_eq!(header.extra.0["tags"][0], "a");
+    assert_eq!(header.tags, [("a".to_owned(), String::new())].into());
     assert_eq!(events[1].time, Time::from_secs(1));
     assert_eq!(events[1].kind, Kind::Resize(Size::new(100, 50)));
     assert_eq!(events[2].kind, Kind::Exit(Exit::Code(7)));

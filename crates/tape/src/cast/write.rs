@@ -73,9 +73,11 @@ impl CastWriter {
 
 impl EventWriter for CastWriter {
     fn begin(&mut self, header: &Header, out: &mut Parts) {
-        use Field::{Command, Env, Extra, IdleLimit, Pipes, Term, Theme, Title};
-        let carried = [Command, Title, Term, Env, IdleLimit, Theme, Pipes, Extra];
-        self.losses.drop_fields(header, &carried);
+        use Field::{Command, Env, Extra, IdleLimit, Pipes, Tags, Term, Theme, Title};
+        let carried = [Command, Title, Term, Env, IdleLimit, Theme, Pipes, Extra, Tags];
+        // Only version 3 has tags.
+        let carried = if self.version == CastVersion::V3 { &carried[..] } else { &carried[..8] };
+        self.losses.drop_fields(header, carried);
         let mut head = Map::new();
         let Size { cols, rows } = header.size.unwrap_or_default();
         let mut extra = header.extra.0.clone();
@@ -105,6 +107,9 @@ impl EventWriter for CastWriter {
                     term.insert("theme".into(), theme.0.clone());
                 }
                 head.insert("term".into(), Value::Object(term));
+                if !header.tags.is_empty() {
+                    head.insert("tags".into(), header.tags.iter().map(tag_text).collect());
+                }
             }
         }
         if let Some(started) = header.started.filter(|&at| at > WallTime::ZERO) {
@@ -176,6 +181,11 @@ impl EventWriter for CastWriter {
     fn losses(&self) -> &Losses {
         &self.losses
     }
+}
+
+/// A tag as asciicast has it: one text.
+fn tag_text((name, value): (&String, &String)) -> Value {
+    if value.is_empty() { name.as_str().into() } else { format!("{name}={value}").into() }
 }
 
 fn put(out: &mut Vec<u8>, args: std::fmt::Arguments<'_>) {

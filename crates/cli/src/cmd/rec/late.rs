@@ -41,6 +41,7 @@ pub(crate) fn run(args: &RecArgs, session: &str) -> Result {
             quality: Some(args.brotli_q.into()),
             overwrite: args.overwrite,
             title: args.title.clone(),
+            tags: args.tag.iter().cloned().collect(),
             encrypt: recipients(&args.encrypt)?.map(|keys| keys.to_string()),
             scrub: args.scrub.as_ref().map(|list| packs(std::slice::from_ref(list))),
             stop: None,
