@@ -168,3 +168,57 @@ fn a_scenario_that_cannot_be_stored_keeps_its_cassette() -> TestResult {
     assert_eq!(std::fs::read(&manifest).expect("still there"), kept);
     Ok(())
 }
+
+fn contains(text: &str) -> Condition {
+    Condition { facts: vec![Fact::Contains(text.into())], ..Condition::default() }
+}
+
+/// A screen in the middle of a synchronised update is no screen: a wait does not see it, unless the
+/// program leaves it so.
+#[test]
+fn a_wait_sees_complete_screens_only() -> TestResult {
+    let mut session =
+        sh(r"stty -echo; printf 'old'; read x; printf '\033[?2026h\rhalf'; kill -WINCH $$; read x
+        printf '\rnew \033[?2026l\033[?2026h\rmore'; read x; printf '\033[?2026l\033[?2026hstuck'; sleep 300")
+        .start()?;
+    session.expect("old")?;
+    session.type_text("\n")?;
+    let wrong = session.expect_within(&contains("half"), Duration::from_millis(300)).expect_err("half drawn");
+    assert!(wrong.details().contains("│old"), "{wrong}");
+    session.type_text("\n")?;
+    session.expect("new")?;
+    session.type_text("\n")?;
+    session.expect("more")?;
+    session.expect("stuck")?;
+    let finished = {
+        session.cancel();
+        session.finish()?
+    };
+    finished.check(Claim::Never(Window::default(), contains("half")))?;
+    finished.check(Claim::Eventually(Window::default(), contains("new")))
+}
+
+/// What is compared is the screen: a clock that is masked, and output that draws the same again, do
+/// not disturb it.
+#[test]
+fn a_stable_screen_is_one_that_looks_the_same() -> TestResult {
+    let script = r"i=0; while :; do i=$((i+1)); printf '\033[1;1H%03d\033[2;1Hready' $i; sleep 0.02; done";
+    let quiet = Duration::from_millis(300);
+    let limit = Duration::from_secs(2);
+    let mut session = sh(script).start()?;
+    session.expect("ready")?;
+    let wrong = session.stable_within(quiet, &Condition::default(), limit).expect_err("it counts");
+    assert!(wrong.message().contains("never stayed the same for 0.3s"), "{wrong}");
+    assert!(wrong.details().contains("what changed last"), "{wrong}");
+    let mut below = contains("ready");
+    below.look.region.top = 1;
+    let patience = Duration::from_secs(20);
+    session.stable_within(quiet, &below, patience)?;
+    let mut masked = Condition::default();
+    masked.look.masks.push(tapdeck::testing::check::Region { bottom: 0, ..masked.look.region });
+    session.stable_within(quiet, &masked, patience)?;
+    below.facts = vec![Fact::Contains("never there".into())];
+    let wrong = session.stable_within(quiet, &below, quiet * 2).expect_err("it is not there");
+    assert!(wrong.message().contains("\"never there\" is not on the screen"), "{wrong}");
+    Ok(())
+}

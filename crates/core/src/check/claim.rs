@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use tapdeck_term::{Signal, Size};
 
+use super::complete::{Shown, parts, screens};
 use super::condition::{Condition, Fact, Mismatch, Spot, View};
 use super::follow::Follow;
 use super::frame::{Frame, Screen};
@@ -92,12 +93,13 @@ pub fn evaluate(timeline: &Timeline, claims: &[Claim]) -> Vec<Result<(), Box<Fai
 /// One pass: the terminal is fed, and each watch sees what concerns it.
 fn walk(timeline: &Timeline, watches: &mut [Watch<'_>]) {
     let mut screen = Screen::new(timeline.size);
-    let shows = |what: &What| matches!(what, What::Output(_) | What::Resize(_));
-    let mut lives: Vec<Pos> = timeline.moments.iter().filter(|m| shows(&m.what)).map(|m| m.at).collect();
-    lives.push(Pos::after(Time::MAX));
-    let mut lives = lives.into_iter();
-    let mut show = |screen: &mut Screen, at: Pos, watches: &mut [Watch<'_>]| {
-        let until = lives.next().unwrap_or(Pos::after(Time::MAX));
+    let shown = screens(timeline);
+    let (mut next, mut fed) = (0, 0);
+    // Shows the next screen; returns its frame if a watch follows what comes onto the screen.
+    let show = |screen: &mut Screen, next: &mut usize, watches: &mut [Watch<'_>]| {
+        let at = shown[*next].at;
+        *next += 1;
+        let until = shown.get(*next).map_or(Pos::after(Time::MAX), |s| s.at);
         if watches.iter().any(|w| w.wants_frame(at, until)) {
             let frame = screen.frame();
             let view = View { frame: &frame, term: screen.term() };
@@ -105,26 +107,39 @@ fn walk(timeline: &Timeline, watches: &mut [Watch<'_>]) {
                 watch.see(view, at, until);
             }
         }
+        let follows = watches.iter().any(|w| w.follow.as_ref().is_some_and(Follow::wants_frame));
+        follows.then(|| screen.frame())
     };
-    show(&mut screen, Pos::default(), watches);
+    let is_due = |next: usize, fed: usize| shown.get(next).is_some_and(|s| s.fed == fed);
     for moment in &timeline.moments {
-        let changes = screen.advance(moment.at, &moment.what);
-        let frame = watches
-            .iter()
-            .any(|w| w.follow.as_ref().is_some_and(Follow::wants_frame))
-            .then(|| screen.frame());
-        for watch in watches.iter_mut() {
-            if let Some(follow) = &mut watch.follow {
-                follow.step(moment, frame.as_ref());
-            }
-            if let Some(changes) = &changes
-                && watch.listens(moment.at)
-            {
-                watch.hear(changes);
+        // The blank screen at the start, or one that an update has kept back for too long.
+        if is_due(next, fed) && shown[next].at <= moment.at {
+            let late = show(&mut screen, &mut next, watches);
+            for follow in watches.iter_mut().filter_map(|w| w.follow.as_mut()) {
+                late.iter().for_each(|frame| follow.late(shown[next - 1].at, frame));
             }
         }
-        if changes.is_some() {
-            show(&mut screen, moment.at, watches);
+        let mut frames = Vec::new();
+        for part in parts(&moment.what) {
+            let changes = screen.advance(moment.at, &part);
+            fed += 1;
+            if let Some(changes) = &changes {
+                for watch in watches.iter_mut().filter(|w| w.listens(moment.at)) {
+                    watch.hear(changes);
+                }
+            }
+            if is_due(next, fed) && shown[next].at <= moment.at {
+                frames.extend(show(&mut screen, &mut next, watches));
+            }
+        }
+        for follow in watches.iter_mut().filter_map(|w| w.follow.as_mut()) {
+            follow.step(moment, &frames);
+        }
+    }
+    if is_due(next, fed) {
+        let last = show(&mut screen, &mut next, watches);
+        for follow in watches.iter_mut().filter_map(|w| w.follow.as_mut()) {
+            last.iter().for_each(|frame| follow.late(shown[next - 1].at, frame));
         }
     }
 }
@@ -415,20 +430,21 @@ fn explain(timeline: &Timeline, claims: &[Claim], verdicts: &mut [Result<(), Box
 fn nearest(timeline: &Timeline, condition: &Condition, to: Option<Pos>) -> Option<Arc<Frame>> {
     let to = to?.time;
     let mut screen = Screen::new(timeline.size);
-    let mut best: Option<Arc<Frame>> = None;
-    for moment in &timeline.moments {
-        if screen.advance(moment.at, &moment.what).is_none() {
-            continue;
-        }
-        let distance = |at: Pos| at.time.abs_diff(to);
-        let nearer = best.as_ref().is_none_or(|b| distance(moment.at) < distance(b.at));
+    let (mut shown, mut fed) = (screens(timeline).into_iter().skip(1).peekable(), 0);
+    let mut best: Option<(Time, Arc<Frame>)> = None;
+    let parts = timeline.moments.iter().flat_map(|m| parts(&m.what).into_iter().map(|part| (m.at, part)));
+    for (at, part) in parts {
+        screen.advance(at, &part);
+        fed += 1;
+        let Some(Shown { at, .. }) = shown.next_if(|s| s.fed == fed) else { continue };
+        let nearer = best.as_ref().is_none_or(|(b, _)| at.time.abs_diff(to) < b.abs_diff(to));
         if !nearer {
             continue;
         }
         let frame = screen.frame();
         if condition.check(View { frame: &frame, term: screen.term() }).is_ok() {
-            best = Some(frame);
+            best = Some((at.time, frame));
         }
     }
-    best
+    best.map(|(_, frame)| frame)
 }

@@ -39,9 +39,20 @@ impl<'a> Follow<'a> {
         self.wanted[self.found.len()..].iter().any(|h| matches!(h, Happening::Shows(_)))
     }
 
-    /// Takes a moment in, with the frame that it led to if one was wanted.
-    pub(crate) fn step(&mut self, moment: &Moment, frame: Option<&Arc<Frame>>) {
-        let come = frame.map(|frame| self.look(frame)).unwrap_or_default();
+    /// Takes a screen in that counts from here on although nothing has happened.
+    pub(crate) fn late(&mut self, at: Pos, frame: &Frame) {
+        let come = self.look(frame);
+        while self.span.holds(at)
+            && matches!(self.next(), Some(Happening::Shows(_)))
+            && come.contains(&self.found.len())
+        {
+            self.found.push(at);
+        }
+    }
+
+    /// Takes a moment in, with the frames that it led to if some were wanted.
+    pub(crate) fn step(&mut self, moment: &Moment, frames: &[Arc<Frame>]) {
+        let come: Vec<usize> = frames.iter().flat_map(|frame| self.look(frame)).collect();
         if !self.span.holds(moment.at) {
             return;
         }

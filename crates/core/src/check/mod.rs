@@ -3,10 +3,12 @@
 //! A [`Timeline`] says what happened; frames are derived from its bytes by the terminal model as it
 //! is walked through, once for all checks. "At a time" always means the state at that time: what
 //! the last byte before it had left on the screen, never a frame that came later, and a stretch
-//! begins with what was on the screen already. There is no clock and no I/O: the same checks judge
-//! a cassette without waiting and a program that has just run.
+//! begins with what was on the screen already. A screen in the middle of a synchronised update does
+//! not count. There is no clock and no I/O: the same checks judge a cassette without waiting and a
+//! program that has just run.
 
 mod claim;
+mod complete;
 mod condition;
 mod follow;
 mod frame;
@@ -24,6 +26,7 @@ use tapdeck_term::is_unsafe;
 
 pub use crate::ParseError;
 pub use claim::{Claim, Failure, Shot, evaluate};
+pub use complete::{UPDATE_LIMIT, Updates, pieces};
 pub use condition::{Condition, Fact, Mismatch, Mode, Spot, TextTest, View};
 pub use frame::{Frame, Row, Screen};
 pub use json::{Json, JsonPath};

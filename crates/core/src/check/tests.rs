@@ -44,6 +44,10 @@ fn contains(text: &str) -> Condition {
     Condition { facts: vec![Fact::Contains(text.into())], ..Condition::default() }
 }
 
+fn matches(text: &str) -> Condition {
+    Condition { facts: vec![Fact::Matches(pattern(text).expect("a pattern"))], ..Condition::default() }
+}
+
 fn window(from: &str, to: &str) -> Window {
     let point = |p: &str| (!p.is_empty()).then(|| p.parse().expect("a point"));
     Window { from: point(from), to: point(to) }
@@ -310,4 +314,60 @@ fn failures_say_where_and_when() {
     assert!(differs.texts.is_some());
     let unknown = verdict(Claim::At(Point::mark("nowhere"), contains("x")));
     assert!(unknown.message.contains("asked"), "{}", unknown.message);
+}
+
+/// The screens that a claim saw, by their text.
+fn holds(timeline: &Timeline, claim: Claim) -> bool {
+    evaluate(timeline, &[claim])[0].is_ok()
+}
+
+/// What a program draws within a synchronised update is no screen before the update ends.
+#[test]
+fn half_drawn_screens_are_not_judged() {
+    let t = timeline(
+        3000,
+        &[
+            (0, out("old")),
+            (500, out("\x1b[?2026h\x1b[H\x1b[Jha")),
+            (600, What::Mark("half".into())),
+            (700, out("lf\x1b[H\x1b[Jnew\x1b[?20")),
+            (800, out("26l")),
+        ],
+    );
+    let never = |text: &str| Claim::Never(Window::default(), contains(text));
+    assert!(holds(&t, never("ha")) && holds(&t, Claim::Always(window("100ms", ""), matches("old|new"))));
+    assert!(holds(&t, Claim::At("@half".parse().expect("a point"), contains("old"))));
+    assert!(!holds(&t, Claim::At("750ms".parse().expect("a point"), contains("new"))));
+    assert!(holds(&t, Claim::At("800ms".parse().expect("a point"), contains("new"))));
+    let shows = |text: &str| Happening::Shows(text.into());
+    let order = |list| Claim::Trace(Window::default(), Trace::Order(list));
+    assert!(holds(&t, order(vec![shows("old"), Happening::Mark("half".into()), shows("new")])));
+    assert!(!holds(&t, order(vec![shows("half")])));
+    let stable = Claim::StableFor(Duration::from_millis(800), window("", "@end"), contains("old"));
+    assert!(holds(&t, stable), "the old screen lasts until the new one is complete");
+}
+
+/// Two updates may arrive in one piece; the screen between them was shown.
+#[test]
+fn each_of_two_updates_is_a_screen() {
+    let t =
+        timeline(100, &[(0, out("\x1b[?2026hone\x1b[?2026l\x1b[?2026h\rtwo\x1b[?2026l\x1b[?2026h\rthr"))]);
+    let eventually = |text: &str| Claim::Eventually(Window::default(), contains(text));
+    assert!(holds(&t, eventually("one")) && holds(&t, eventually("two")));
+    let last = Claim::At("@end".parse().expect("a point"), contains("thr"));
+    assert!(holds(&t, last), "the end is judged as it is");
+}
+
+/// A program that never ends its update is seen after a second.
+#[test]
+fn an_update_without_an_end_is_bounded() {
+    let t = timeline(
+        5000,
+        &[(1000, out("\x1b[?2026hstuck")), (3000, key("q", "q")), (4000, out(" more")), (4500, out("!"))],
+    );
+    let at = |when: &str, text: &str| Claim::At(when.parse().expect("a point"), contains(text));
+    assert!(!holds(&t, at("1.9s", "stuck")) && holds(&t, at("2s", "stuck")) && holds(&t, at("4s", "more")));
+    let order =
+        vec![Happening::Shows("stuck".into()), Happening::Key("q".into()), Happening::Shows("!".into())];
+    assert!(holds(&t, Claim::Trace(Window::default(), Trace::Order(order))));
 }

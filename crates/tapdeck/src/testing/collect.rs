@@ -5,7 +5,9 @@ use std::collections::VecDeque;
 use std::vec::Drain;
 
 use bytes::Bytes;
-use tapdeck_core::check::{Cause, End, Input, Moment, Pos, Screen, Timeline, What, signal_name};
+use tapdeck_core::check::{
+    Cause, End, Input, Moment, Pos, Screen, Timeline, Updates, What, pieces, signal_name,
+};
 use tapdeck_core::{Author, Entry, Event, Exit, Lag, Seq, Stamp, Time};
 use tapdeck_host::Tap;
 use tapdeck_term::Size;
@@ -21,15 +23,24 @@ pub(crate) struct Sent {
     pub(crate) paste: bool,
 }
 
+/// A piece of what was read.
+struct Pending {
+    at: Time,
+    what: What,
+    /// It goes on with the piece before it.
+    continues: bool,
+}
+
 /// A tap that keeps the screen and the timeline of a session under test.
 pub(crate) struct Collector {
     pub(crate) screen: Screen,
     /// How the program ended.
     pub(crate) exit: Option<Exit>,
-    /// When the screen last changed.
-    pub(crate) changed: Time,
     /// What was sent and has not been seen delivered.
     pub(crate) sent: VecDeque<Sent>,
+    /// What has been read and not yet been put on the screen.
+    pending: VecDeque<Pending>,
+    updates: Updates,
     size: Size,
     moments: Vec<(Time, What)>,
     /// The first size in the log is the one at the start.
@@ -43,8 +54,9 @@ impl Collector {
         Self {
             screen: Screen::new(size),
             exit: None,
-            changed: Time::ZERO,
             sent: VecDeque::new(),
+            pending: VecDeque::new(),
+            updates: Updates::default(),
             size,
             moments: Vec::new(),
             started: false,
@@ -53,9 +65,9 @@ impl Collector {
         }
     }
 
-    /// Puts an entry of the log on the timeline; returns what it is there.
-    fn place(&mut self, entry: &Entry) -> Vec<What> {
-        let found = match &entry.event {
+    /// What an entry of the log is on the timeline.
+    fn read(&mut self, entry: &Entry) -> Vec<What> {
+        match &entry.event {
             Event::Output { bytes, .. } => vec![What::Output(bytes.clone())],
             Event::Input { by: Author::Party(_), bytes, .. } => label(bytes, &mut self.sent),
             Event::Input { bytes, by, .. } => {
@@ -73,16 +85,40 @@ impl Collector {
                 Vec::new()
             }
             _ => Vec::new(),
-        };
+        }
+    }
+
+    /// Puts the next piece of what was read on the screen and on the timeline; returns when it came.
+    pub(crate) fn step(&mut self) -> Option<Time> {
+        let Pending { at, what, continues } = self.pending.pop_front()?;
+        if self.screen.advance(Pos::before(at), &what).is_some() {
+            self.updates.note(self.screen.term().modes().synchronised(), at);
+        }
         // What was put in place later than this entry's time was seen before it all the same.
-        for (at, _) in self.moments.iter_mut().rev() {
-            if *at <= entry.at.mono {
+        for (earlier, _) in self.moments.iter_mut().rev() {
+            if *earlier <= at {
                 break;
             }
-            *at = entry.at.mono;
+            *earlier = at;
         }
-        self.moments.extend(found.iter().map(|what| (entry.at.mono, what.clone())));
-        found
+        match (self.moments.last_mut(), &what) {
+            // A piece of output stays one, unless something was put in between.
+            (Some((_, What::Output(before))), What::Output(more)) if continues => {
+                *before = [&before[..], &more[..]].concat().into();
+            }
+            _ => self.moments.push((at, what)),
+        }
+        Some(at)
+    }
+
+    /// When the next piece came that is not yet on the screen.
+    pub(crate) fn next(&self) -> Option<Time> {
+        self.pending.front().map(|p| p.at)
+    }
+
+    /// When the screen counts although an update of it has not ended; `None` if it counts now.
+    pub(crate) fn due(&self, now: Time) -> Option<Time> {
+        self.updates.due(now).filter(|_| self.exit.is_none() || !self.pending.is_empty())
     }
 
     /// Puts something behind everything that was taken so far.
@@ -116,11 +152,13 @@ impl Tap for Collector {
     fn take(&mut self, entries: Drain<'_, Entry>, _now: Stamp) {
         for entry in entries {
             let at = entry.at.mono;
-            for what in self.place(&entry) {
-                let shown = self.screen.advance(Pos::before(at), &what);
-                if shown.is_some_and(|c| !c.rows.is_empty()) {
-                    self.changed = at;
-                }
+            for what in self.read(&entry) {
+                let parts = match &what {
+                    What::Output(bytes) => pieces(bytes).into_iter().map(What::Output).collect(),
+                    _ => vec![what],
+                };
+                let parts = parts.into_iter().enumerate();
+                self.pending.extend(parts.map(|(i, what)| Pending { at, what, continues: i > 0 }));
             }
         }
     }

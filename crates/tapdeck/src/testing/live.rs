@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tapdeck_core::check::{Claim, Timeline, Trace};
+use tapdeck_core::check::{Claim, Timeline, Trace, seconds};
 use tapdeck_host::Clock;
 use tapdeck_host::backend::{Container, Place, PlaceError};
 use tapdeck_host::cassette::{CassetteFolder, CommitError, new_uuid, rfc3339, scrub, scrub_rules};
@@ -99,8 +99,8 @@ fn run_program(loaded: &Loaded, spec: &Spec, (place, halt): (Option<&Place>, &Ha
             session.cancel();
             break;
         }
-        // After the step, so that what it waited for is what lies before the mark.
-        session.snapshot(&step_mark(i + 1));
+        // Right after the screen that the step waited for, whatever has come since.
+        session.mark(&step_mark(i + 1));
     }
     let finished = session.finish();
     if halt.is_called() {
@@ -238,7 +238,9 @@ fn take(session: &mut Session, step: &Step) -> TestResult {
         Action::Expect(condition) | Action::Wait(Until::Screen(condition)) => {
             session.expect_within(condition, limit(session))
         }
-        Action::Wait(Until::Stable(length)) => session.stable_within(*length, limit(session)),
+        Action::Wait(Until::Stable(length, condition)) => {
+            session.stable_within(*length, condition, limit(session))
+        }
         Action::Wait(Until::Exit) => session.exit_within(limit(session)).map(|_| ()),
         Action::Resize(size) => {
             session.resize(size.cols, size.rows);
@@ -261,7 +263,10 @@ fn describe(action: &Action) -> String {
     match action {
         Action::Expect(condition) => format!("expect: {condition}"),
         Action::Wait(Until::Screen(condition)) => format!("wait: {condition}"),
-        Action::Wait(Until::Stable(length)) => format!("wait: stable for {} ms", length.as_millis()),
+        Action::Wait(Until::Stable(length, condition)) => {
+            let what = if condition.facts.is_empty() { String::new() } else { format!(": {condition}") };
+            format!("wait: stable for {}{what}", seconds(*length))
+        }
         Action::Wait(Until::Exit) => "wait: exit".to_owned(),
         Action::Send(keys) => {
             let keys: Vec<_> = keys.iter().map(ToString::to_string).collect();

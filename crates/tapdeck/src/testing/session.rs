@@ -335,6 +335,11 @@ impl Session {
     /// Gives this moment a name, to which checks can refer.
     pub fn snapshot(&mut self, name: &str) {
         self.pump(None);
+        self.mark(name);
+    }
+
+    /// Gives the place a name up to which the screen has been looked at.
+    pub(crate) fn mark(&mut self, name: &str) {
         self.seen.insert(self.clock.now().mono, What::Mark(name.into()));
     }
 
@@ -378,19 +383,25 @@ impl Session {
             return Err(self.wrong(why));
         }
         let deadline = self.deadline(limit);
+        let mut last = None;
         loop {
-            let frame = self.seen.screen.frame();
-            let Err(wrong) = condition.check(View { frame: &frame, term: self.seen.screen.term() }) else {
-                return Ok(());
-            };
+            if self.is_complete() {
+                let frame = self.seen.screen.frame();
+                let Err(wrong) = condition.check(View { frame: &frame, term: self.seen.screen.term() })
+                else {
+                    return Ok(());
+                };
+                last = Some((frame, wrong));
+            }
             // One piece of output after the other: a state that lasts no longer than that counts
             // too.
             if self.step_until(deadline) {
                 continue;
             }
-            let why = match self.seen.exit {
-                Some(exit) => format!("the program {}", ended(exit)),
-                None => format!("{} have passed", seconds(limit)),
+            let why = self.why_over(limit);
+            let Some((frame, wrong)) = last else {
+                let what = "the program did not end its synchronised update";
+                return Err(self.wrong(format!("waited in vain for: {condition}; {why}: {what}")));
             };
             let shot = picture::screen("the screen", &frame, &wrong.spots);
             let texts = wrong.texts.as_ref().map(|(a, b)| picture::difference(a, b)).unwrap_or_default();
@@ -401,31 +412,84 @@ impl Session {
         }
     }
 
+    /// Why a wait is over.
+    fn why_over(&self, limit: Duration) -> String {
+        match self.seen.exit {
+            Some(exit) => format!("the program {}", ended(exit)),
+            None => format!("{} have passed", seconds(limit)),
+        }
+    }
+
     /// Waits until the screen has stayed the same for this long.
     ///
     /// # Errors
     /// As [`Session::expect`].
     #[track_caller]
     pub fn wait_stable(&mut self, quiet: Duration) -> TestResult {
-        self.stable_within(quiet, self.patience)
+        self.stable_within(quiet, &Condition::default(), self.patience)
     }
 
+    /// Waits until the part of the screen that a condition looks at has stayed the same for this
+    /// long, and the condition holds. What is compared is the text, with masks and normalisation:
+    /// output that changes nothing there does not disturb it.
+    ///
+    /// # Errors
+    /// As [`Session::expect`].
     #[track_caller]
-    pub(crate) fn stable_within(&mut self, quiet: Duration, limit: Duration) -> TestResult {
+    pub fn stable_within(&mut self, quiet: Duration, condition: &Condition, limit: Duration) -> TestResult {
+        if let Some(why) = condition.unread() {
+            return Err(self.wrong(why));
+        }
         let deadline = self.deadline(limit);
         let began = self.clock.now().mono;
+        let text = |frame: &Frame| condition.look.shown(frame).join("\n");
+        let (mut same, mut at): (Option<(String, Time)>, Time) = (None, began);
+        let mut changes = None;
         loop {
-            let since = self.seen.changed.max(began);
-            let due = since + quiet;
-            if self.clock.now().mono >= due || self.seen.exit.is_some() {
-                return Ok(());
+            let mut why = None;
+            if self.is_complete() {
+                let frame = self.seen.screen.frame();
+                let view = View { frame: &frame, term: self.seen.screen.term() };
+                why = condition.check(view).err();
+                let shown = text(&frame);
+                same = match same.take() {
+                    _ if why.is_some() => None,
+                    Some((before, since)) if before == shown => Some((before, since)),
+                    before => {
+                        changes = before.map(|(before, _)| picture::difference(&before, &shown)).or(changes);
+                        Some((shown, at.max(began)))
+                    }
+                };
             }
-            if due > deadline && self.clock.now().mono >= deadline {
+            let due = same.as_ref().map(|(_, since)| *since + quiet);
+            // A screen lasts until the next piece of output, or until now.
+            let next = self.seen.next();
+            let until = next.unwrap_or_else(|| self.clock.now().mono);
+            let lasted = due.is_some_and(|due| due <= until) && (next.is_some() || self.is_complete());
+            if lasted || (next.is_none() && self.seen.exit.is_some()) {
+                return match why {
+                    None => Ok(()),
+                    Some(wrong) => Err(self.wrong(format!("{}: {}", self.why_over(limit), wrong.message))),
+                };
+            }
+            if let Some(came) = self.seen.step() {
+                at = came;
+                continue;
+            }
+            let now = self.clock.now().mono;
+            if now >= deadline {
+                let message = match why {
+                    Some(wrong) => wrong.message,
+                    None => format!("the screen never stayed the same for {}", seconds(quiet)),
+                };
                 let frame = self.seen.screen.frame();
                 let shot = picture::screen("the screen", &frame, &[]);
-                return Err(TestError::with(format!("the screen never stayed the same for {quiet:?}"), shot));
+                let last = changes.map(|c| format!("  what changed last:\n{c}")).unwrap_or_default();
+                let passed = format!("waited in vain, {} have passed", seconds(limit));
+                return Err(TestError::with(format!("{passed}: {message}"), shot + &last));
             }
-            self.pump_until(due.min(deadline));
+            let wake = self.seen.due(now).or(due).unwrap_or(deadline);
+            self.read_until(wake.min(deadline));
         }
     }
 
@@ -512,12 +576,32 @@ impl Session {
         self.sleep(deadline) && (self.take() || self.clock.now().mono < deadline)
     }
 
-    /// As [`Self::pump_until`], but one entry at a time.
+    /// As [`Self::pump_until`], but one piece of output at a time; also returns when the screen
+    /// counts although its update has not ended.
     fn step_until(&mut self, deadline: Time) -> bool {
-        if self.take_one() {
+        if self.seen.step().is_some() {
             return true;
         }
-        self.sleep(deadline) && (self.take_one() || self.clock.now().mono < deadline)
+        let due = self.seen.due(self.clock.now().mono).filter(|due| *due < deadline);
+        let more = self.read_until(due.unwrap_or(deadline));
+        self.seen.step().is_some()
+            || (more && self.clock.now().mono < deadline)
+            || (due.is_some() && self.seen.exit.is_none())
+    }
+
+    /// Reads an entry, or waits for one until the deadline; whether there is any point in asking
+    /// again.
+    fn read_until(&mut self, deadline: Time) -> bool {
+        self.reader.read(&mut self.seen, 1)
+            || (self.sleep(deadline) && {
+                self.reader.read(&mut self.seen, 1);
+                true
+            })
+    }
+
+    /// Whether the screen is one that checks may see.
+    fn is_complete(&self) -> bool {
+        self.seen.due(self.clock.now().mono).is_none()
     }
 
     /// Waits for an entry; `false` when there will be none before the deadline.
@@ -530,11 +614,11 @@ impl Session {
     }
 
     fn take(&mut self) -> bool {
-        self.reader.read(&mut self.seen, usize::MAX)
-    }
-
-    fn take_one(&mut self) -> bool {
-        self.reader.read(&mut self.seen, 1)
+        let mut taken = self.reader.read(&mut self.seen, usize::MAX);
+        while self.seen.step().is_some() {
+            taken = true;
+        }
+        taken
     }
 
     #[track_caller]

@@ -33,7 +33,7 @@ pub(super) fn read(
     let mut add = |key, claim| claims.push((key, claim));
     if let Some(length) = &raw.stable_for {
         let length = check::length(length).map_err(wrong)?;
-        let screen = raw.screen.as_ref().map_or_else(|| Ok(condition::anything(common)), condition)?;
+        let screen = condition::stable(raw.screen.as_ref(), line, common, stored)?;
         // At a point: from there on, for so long.
         let window = match &here {
             Some(p) => {

@@ -106,6 +106,30 @@ pub(super) fn read(
     common: &Common,
     stored: Stored<'_>,
 ) -> Result<Condition, ScenarioError> {
+    let condition = read_any(raw, line, common, stored)?;
+    if condition.facts.is_empty() {
+        let what = "a condition that asks for nothing holds always: say what must be there".into();
+        return Err(ScenarioError { line, what });
+    }
+    Ok(condition)
+}
+
+/// The part of the screen that must stay the same, and what must hold there, if anything.
+pub(super) fn stable(
+    raw: Option<&raw::Condition>,
+    line: u64,
+    common: &Common,
+    stored: Stored<'_>,
+) -> Result<Condition, ScenarioError> {
+    read_any(raw.unwrap_or(&raw::Condition::default()), line, common, stored)
+}
+
+fn read_any(
+    raw: &raw::Condition,
+    line: u64,
+    common: &Common,
+    stored: Stored<'_>,
+) -> Result<Condition, ScenarioError> {
     let at = |what: String| ScenarioError { line, what };
     let mut masks = common.masks.clone();
     masks.extend(regions(&raw.masks)?);
@@ -118,16 +142,7 @@ pub(super) fn read(
     for style in &raw.style.0 {
         facts.push(Fact::Style(read_style(style, line)?));
     }
-    if facts.is_empty() {
-        return Err(at("a condition that asks for nothing holds always: say what must be there".into()));
-    }
     Ok(Condition { look: Look { region, masks, normalise }, facts })
-}
-
-/// The part to look at alone, for a screen that must be stable and nothing else.
-pub(super) fn anything(common: &Common) -> Condition {
-    let look = Look { masks: common.masks.clone(), normalise: common.normalise.clone(), ..Look::default() };
-    Condition { look, facts: Vec::new() }
 }
 
 fn facts(raw: &raw::Condition, stored: Stored<'_>) -> Said<Vec<Fact>> {

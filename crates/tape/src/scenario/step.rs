@@ -56,8 +56,8 @@ pub enum Action {
 /// Until when to wait.
 #[derive(Debug, Clone)]
 pub enum Until {
-    /// The screen has stayed the same for so long.
-    Stable(Duration),
+    /// What the condition looks at has stayed the same for so long, and the condition holds.
+    Stable(Duration, Condition),
     /// The program has ended.
     Exit,
     /// The condition holds.
@@ -88,10 +88,15 @@ pub(super) fn read(raw: At<raw::Step>, common: &Common, stored: Stored<'_>) -> R
     }
     if let Some(wait) = &raw.wait {
         actions.push(Action::Wait(match (&wait.stable, wait.exit, &wait.screen) {
-            (Some(length), None, None) => Until::Stable(check::length(length).map_err(|e| at(e.into()))?),
+            (Some(length), None, screen) => {
+                let length = check::length(length).map_err(|e| at(e.into()))?;
+                Until::Stable(length, condition::stable(screen.as_ref(), line, common, stored)?)
+            }
             (None, Some(true), None) => Until::Exit,
             (None, None, Some(c)) => Until::Screen(condition::read(c, line, common, stored)?),
-            _ => return Err(at("a wait wants one of stable, exit: true and screen".into())),
+            _ => {
+                return Err(at("a wait wants stable, exit: true or screen; screen may go with stable".into()));
+            }
         }));
     }
     if let Some(text) = &raw.resize {

@@ -144,7 +144,7 @@ assert:
 #[test]
 fn steps() {
     let scenario = parse(
-        "program: {run: [less, x], files: {x: hello}, timeout: 5s}\nsteps:\n  - expect: {contains: hello}\n    within: 2s\n  - send: [C-c, Enter]\n  - send: q\n  - type: /abc\n  - paste: |\n      two\n      lines\n  - resize: 100x30\n  - signal: SIGINT\n  - snapshot: found\n  - wait: {stable: 100ms}\n  - wait: {exit: true}\n",
+        "program: {run: [less, x], files: {x: hello}, timeout: 5s}\nsteps:\n  - expect: {contains: hello}\n    within: 2s\n  - send: [C-c, Enter]\n  - send: q\n  - type: /abc\n  - paste: |\n      two\n      lines\n  - resize: 100x30\n  - signal: SIGINT\n  - snapshot: found\n  - wait: {stable: 100ms, screen: {rows: 2-}}\n  - wait: {exit: true}\n",
     )
     .expect("it is understood");
     assert_eq!(scenario.steps.len(), 10);
