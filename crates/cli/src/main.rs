@@ -19,7 +19,6 @@ mod kept_files;
 mod keys;
 mod locate;
 mod log;
-mod nearest;
 mod parse;
 mod place;
 mod progress;

@@ -8,7 +8,8 @@ use tapdeck_tape::Container;
 
 use crate::ending::Kind;
 use crate::failure::Failure;
-use crate::{human, nearest};
+use crate::human;
+use tapdeck_tape::nearest;
 
 /// Names that are shown of a folder, and entries of it that are looked at.
 const SHOWN: usize = 3;

@@ -5,7 +5,8 @@ use clap::{Command, CommandFactory};
 
 use crate::ending::{Ending, Report};
 use crate::failure::Failure;
-use crate::{Cli, help, nearest};
+use crate::{Cli, help};
+use tapdeck_tape::nearest;
 
 /// Prints help, the version, or what is wrong with the command line.
 pub(crate) fn report(e: &clap::Error) -> Ending {

@@ -208,7 +208,7 @@ fn a_stable_screen_is_one_that_looks_the_same() -> TestResult {
     let mut session = sh(script).start()?;
     session.expect("ready")?;
     let wrong = session.stable_within(quiet, &Condition::default(), limit).expect_err("it counts");
-    assert!(wrong.message().contains("never stayed the same for 0.3s"), "{wrong}");
+    assert!(wrong.message().contains("never stayed the same for 300ms"), "{wrong}");
     assert!(wrong.details().contains("what changed last"), "{wrong}");
     let mut below = contains("ready");
     below.look.region.top = 1;

@@ -60,6 +60,7 @@ mod lines;
 mod markdown;
 pub mod meta;
 pub mod nanos;
+pub mod nearest;
 mod push_fmt;
 mod raw;
 mod replay;

@@ -25,8 +25,15 @@ use tapdeck::OutFile;
 /// Test terminal programs: check scenarios against cassettes or the programs themselves.
 #[derive(Args)]
 #[command(after_help = "\
-A scenario is a file NAME.scenario.yaml; folders are searched for them. The exit code is 0 if all
-scenarios pass and 1 if one fails.
+A scenario is a file NAME.scenario.yaml; folders are searched for them. The number of checks counts
+the waits of its steps, its claims and, from a cassette, the parts of the cassette that were verified.
+
+Exit codes:
+  0   all scenarios pass, or are skipped without --no-skips
+  1   a scenario fails, or cannot be read
+  2   wrong usage
+  3   no such file, or no scenario in it
+  4   a report or an update cannot be written
 
 Examples:
   tapdeck test cassettes/                   replay cassettes; needs no program

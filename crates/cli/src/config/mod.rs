@@ -16,7 +16,8 @@ use tapdeck_host::NAME_PLACEHOLDERS;
 use toml::de::{DeTable, DeValue};
 
 use crate::failure::{Failure, Result};
-use crate::{formats, nearest, parse};
+use crate::{formats, parse};
+use tapdeck_tape::nearest;
 
 mod settings;
 mod themes;

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use tapdeck_term::{Rgb, Theme};
 
 use super::settings::{Config, Key, Table};
-use crate::nearest;
+use tapdeck_tape::nearest;
 
 /// The name of no theme: a terminal keeps its own colours.
 const NONE: &str = "none";

@@ -199,6 +199,7 @@ steps:
   - wait: {exit: true}
 assert:
   - {screen: {contains: from a file}}
+  - {ended: program}
 ";
 
 fn swap(path: &Path, from: &str, to: &str) {
@@ -447,6 +448,72 @@ fn a_stored_text_that_cannot_be_read_is_a_failure() {
     refused(&[], "not there yet");
     assert!(test(&home, &["--update", "--yes"], &file).status.success());
     assert!(stored.is_file() && test(&home, &[], &file).status.success());
+}
+
+/// A program that dies is a failure, whatever was on the screen before; a scenario may want it.
+#[test]
+fn a_program_that_dies_fails_unless_it_is_meant_to() {
+    let home = Home::new();
+    let file = home.path("die.scenario.yaml");
+    let run = |script: &str, more: &str| {
+        let scenario =
+            format!("program: {{run: [sh, -c, '{script}']}}\nsteps:\n  - expect: {{contains: hi}}\n{more}\n");
+        fs::write(&file, scenario).expect("written");
+        let output = test(&home, &["--live"], &file);
+        (output.status.success(), text(&output))
+    };
+    let checks = "assert:\n  - {eventually: {contains: hi}}";
+    for (script, part) in [
+        ("echo hi; exit 3", "has ended with code 3; if that is right, add `- {exit: 3}` to assert"),
+        ("echo hi; kill -SEGV $$", "was killed by SEGV; if that is right, add `- {exit: {signal: SEGV}}`"),
+    ] {
+        let (passed, said) = run(script, checks);
+        assert!(!passed && said.contains(part), "{said}");
+    }
+    let (passed, said) = run("echo hi; exit 3", "assert:\n  - {exit: 3}");
+    assert!(passed, "{said}");
+    let (passed, said) = run("echo hi; exit 0", checks);
+    assert!(passed, "{said}");
+    let (passed, said) = run("echo hi; exec sleep 300", &format!("  - signal: INT\n{checks}"));
+    assert!(passed, "a signal of the scenario's own: {said}");
+    // A cassette of such a run fails as well.
+    run("echo hi; exit 3", "assert:\n  - {exit: 3}");
+    assert!(test(&home, &["--record"], &file).status.success());
+    let bound = fs::read_to_string(&file).expect("read");
+    fs::write(&file, bound.replace("{exit: 3}", "{eventually: {contains: hi}}")).expect("written");
+    let replayed = test(&home, &[], &file);
+    assert!(text(&replayed).contains("has ended with code 3"), "{}", text(&replayed));
+}
+
+/// The time limit is told as what it is, with the step that it ended and the one that took the time;
+/// and a wait in vain does not use it up.
+#[test]
+fn a_time_limit_blames_the_right_step() {
+    let home = Home::new();
+    let file = home.path("slow.scenario.yaml");
+    let run = |scenario: &str| {
+        fs::write(&file, scenario).expect("written");
+        let began = std::time::Instant::now();
+        let output = test(&home, &["--live"], &file);
+        assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+        (text(&output), began.elapsed())
+    };
+    let (said, _) = run(
+        "program: {run: [sh, -c, 'sleep 1.5; echo one; sleep 300'], timeout: 2s}\nsteps:\n  - expect: {contains: one}\n  - expect: {contains: two}\n",
+    );
+    assert!(said.contains("slow.scenario.yaml:4: expect"), "{said}");
+    assert!(said.contains("its time limit of 2s has ended the program"), "{said}");
+    assert!(said.contains("most of the time went to line 3: "), "{said}");
+    assert!(!said.contains("killed by"), "{said}");
+    let (said, _) = run(
+        "program: {run: [sh, -c, 'echo one; sleep 300'], timeout: 1s}\nsteps:\n  - expect: {contains: one}\n",
+    );
+    assert!(said.contains("although the last step, in line 3, was over after "), "{said}");
+    let never = "program: {run: [sh, -c, 'echo one; sleep 300'], timeout: 200s}\nsteps:\n  - expect: {contains: two}\n";
+    let (said, took) = run(never);
+    assert!(said.contains("10s have passed") && took.as_secs() < 60, "{said}");
+    let (said, _) = run(&format!("within: 300ms\n{never}"));
+    assert!(said.contains("300ms have passed"), "{said}");
 }
 
 /// A run that fails keeps nothing: half a golden master is none.

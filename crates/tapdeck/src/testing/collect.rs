@@ -45,7 +45,8 @@ pub(crate) struct Collector {
     moments: Vec<(Time, What)>,
     /// The first size in the log is the one at the start.
     started: bool,
-    ended: Option<Time>,
+    /// When it ended.
+    pub(crate) ended: Option<Time>,
     lost: u64,
 }
 

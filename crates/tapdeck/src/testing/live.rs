@@ -90,15 +90,26 @@ fn run_program(loaded: &Loaded, spec: &Spec, (place, halt): (Option<&Place>, &Ha
         Ok(session) => session,
         Err(e) => return ran.faults.push(Fault::new("the program starts", e.message())),
     };
+    let clock = Clock::start();
+    let mut slowest = (Duration::ZERO, 0);
+    let mut stepped = Duration::ZERO;
     for (i, step) in loaded.scenario.steps.iter().enumerate() {
         ran.checks += usize::from(matches!(step.action, Action::Expect(_) | Action::Wait(_)));
-        if let Err(e) = take(&mut session, step) {
+        let outcome = take(&mut session, step, loaded.scenario.within);
+        let took = clock.elapsed().saturating_sub(std::mem::replace(&mut stepped, clock.elapsed()));
+        if let Err(e) = outcome {
             let claim = describe(&step.action);
             let details = e.details().to_owned();
-            ran.faults.push(Fault { line: Some(step.line), details, ..Fault::new(claim, e.message()) });
+            let mut message = e.message().to_owned();
+            if session.is_over_limit() && slowest.0 > took {
+                let (longest, line) = slowest;
+                message.push_str(&format!("; most of the time went to line {line}: {}", seconds(longest)));
+            }
+            ran.faults.push(Fault { line: Some(step.line), details, ..Fault::new(claim, message) });
             session.cancel();
             break;
         }
+        slowest = slowest.max((took, step.line));
         // Right after the screen that the step waited for, whatever has come since.
         session.mark(&step_mark(i + 1));
     }
@@ -114,8 +125,16 @@ fn run_program(loaded: &Loaded, spec: &Spec, (place, halt): (Option<&Place>, &Ha
             if finished.timeline.end.cause == tapdeck_core::check::Cause::Timeout
                 && !loaded.scenario.assertions.iter().any(|a| about_end(&a.claim))
             {
-                let message =
-                    format!("it was still running after {} ms, its time limit", spec.timeout.as_millis());
+                let limit = seconds(spec.timeout);
+                let message = match loaded.scenario.steps.last() {
+                    Some(last) => format!(
+                        "it was still running after its time limit of {limit}, although the last step, in line \
+                         {}, was over after {}; end it with a step",
+                        last.line,
+                        seconds(stepped)
+                    ),
+                    None => format!("it was still running after its time limit of {limit}"),
+                };
                 let details = picture::around(&finished.timeline, finished.timeline.end.at);
                 ran.faults.push(Fault { details, ..Fault::new("the program ends by itself", message) });
             }
@@ -191,7 +210,7 @@ fn start(
     let mut program = Program::new(&spec.run)
         .size(size.cols, size.rows)
         .timeout(spec.timeout)
-        .patience(spec.timeout)
+        .patience(loaded.scenario.within)
         .only_env(env.allow.iter().map(String::as_str));
     if sees_folders(&place) {
         program = program.cwd(folder).home(folder);
@@ -227,8 +246,8 @@ fn open_folder(within: &Path) -> std::io::Result<PathBuf> {
     Ok(folder)
 }
 
-fn take(session: &mut Session, step: &Step) -> TestResult {
-    let limit = |session: &Session| step.within.unwrap_or(session.patience());
+fn take(session: &mut Session, step: &Step, within: Duration) -> TestResult {
+    let limit = step.within.unwrap_or(within);
     match &step.action {
         Action::Send(keys) => keys.iter().try_for_each(|key| session.press(*key)),
         Action::Type(text) => session.type_text(text),
@@ -236,12 +255,10 @@ fn take(session: &mut Session, step: &Step) -> TestResult {
         Action::Bytes(bytes) => session.write(bytes.clone()),
         Action::Focus(gained) => session.focus(*gained),
         Action::Expect(condition) | Action::Wait(Until::Screen(condition)) => {
-            session.expect_within(condition, limit(session))
+            session.expect_within(condition, limit)
         }
-        Action::Wait(Until::Stable(length, condition)) => {
-            session.stable_within(*length, condition, limit(session))
-        }
-        Action::Wait(Until::Exit) => session.exit_within(limit(session)).map(|_| ()),
+        Action::Wait(Until::Stable(length, condition)) => session.stable_within(*length, condition, limit),
+        Action::Wait(Until::Exit) => session.exit_within(limit).map(|_| ()),
         Action::Resize(size) => {
             session.resize(size.cols, size.rows);
             Ok(())

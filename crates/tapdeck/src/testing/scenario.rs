@@ -5,13 +5,15 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fs, io};
 
-use tapdeck_core::check::{Claim, Fact, Failure, Timeline, Trace, evaluate};
+use tapdeck_core::Exit;
+use tapdeck_core::check::{Cause, Claim, Fact, Failure, Timeline, Trace, evaluate, signal_name};
 use tapdeck_host::Clock;
 use tapdeck_host::backend::Place;
 use tapdeck_tape::cassette::Digester;
-use tapdeck_tape::scenario::{MAX_FILE, SUFFIX, Scenario, Source};
+use tapdeck_tape::scenario::{Action, Assertion, MAX_FILE, SUFFIX, Scenario, Source};
 use tapdeck_term::printable;
 
+use super::finished::ended;
 use super::{AtCaller, Halt, TestError, TestResult, live, picture, replay};
 
 /// Where the session comes from.
@@ -333,6 +335,7 @@ pub(super) fn stored_text(path: &Path) -> io::Result<String> {
 /// Judges what a run gave.
 pub(super) fn judge(loaded: &Loaded, mut ran: Ran) -> Report {
     if let Some(timeline) = ran.timeline.take() {
+        ran.faults.extend(died(loaded, &timeline));
         let own = loaded.scenario.assertions.iter().map(|a| (Some(a.line), a.name.as_deref(), &a.claim));
         // What is kept beside the events is a fact about a cassette; of a program that has just
         // run there is nothing.
@@ -384,6 +387,32 @@ pub(super) fn judge(loaded: &Loaded, mut ran: Ran) -> Report {
         took: Duration::ZERO,
         changes: ran.changes,
     }
+}
+
+/// A program that fails is a failure, unless the scenario says how it ends, or ends it.
+fn died(loaded: &Loaded, timeline: &Timeline) -> Option<Fault> {
+    let scenario = &loaded.scenario;
+    let about_end = |a: &Assertion| matches!(a.claim, Claim::Trace(_, Trace::Exit(_) | Trace::Ended(_)));
+    let exit = timeline.end.exit.filter(|_| timeline.end.cause == Cause::Program)?;
+    let sent = |number: i32| {
+        let name = signal_name(number);
+        scenario.steps.iter().any(|s| matches!(&s.action, Action::Signal(sent) if *sent == name))
+    };
+    let is_meant = match exit {
+        Exit::Code(code) => code == 0,
+        Exit::Signal(number) => sent(number),
+    };
+    let is_program = matches!(scenario.source, Some(Source::Program(_)));
+    if !is_program || is_meant || scenario.assertions.iter().any(about_end) {
+        return None;
+    }
+    let say = match exit {
+        Exit::Code(code) => format!("{{exit: {code}}}"),
+        Exit::Signal(number) => format!("{{exit: {{signal: {}}}}}", signal_name(number)),
+    };
+    let message = format!("it {}; if that is right, add `- {say}` to assert", ended(exit));
+    let details = picture::around(timeline, timeline.end.at);
+    Some(Fault { details, ..Fault::new("the program ends with code 0", message) })
 }
 
 /// What the stored text of a failed claim would have to be.

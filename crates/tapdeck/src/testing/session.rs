@@ -150,6 +150,8 @@ impl Program {
                 None,
             )
         };
+        // The driver takes its time a little later.
+        let limit = (self.timeout, clock.now().mono + self.timeout);
         let log = SharedLog::new(LOG);
         log.append(Event::Resize(win), clock.now());
         let reader = TapReader::from_start(&log, clock);
@@ -182,6 +184,7 @@ impl Program {
             seen: Collector::new(self.size),
             thread: Some(thread),
             patience: self.patience,
+            limit,
             leftovers,
             _held: held,
         })
@@ -199,6 +202,8 @@ pub struct Session {
     seen: Collector,
     thread: Option<JoinHandle<std::io::Result<Outcome>>>,
     patience: Duration,
+    /// The program's time limit, and when it is over.
+    limit: (Duration, Time),
     /// Who is left of it, where that can be seen.
     leftovers: Option<Leftovers>,
     /// By which it may be ended from outside.
@@ -301,7 +306,12 @@ impl Session {
                 // The program is busy: it takes more when it has written.
                 Ok(Err(Refused::Full { .. })) if self.pump_until(deadline) => {}
                 Ok(Err(e)) => return Err(self.wrong(e.to_string())),
-                Err(_) => return Err(self.wrong("the program has ended and takes no input".to_owned())),
+                Err(_) => {
+                    // How it ended may not have been read yet.
+                    self.pump_until(deadline);
+                    let how = self.ended().unwrap_or_else(|| "the program has ended".to_owned());
+                    return Err(self.wrong(format!("{how}, so it takes no input")));
+                }
             }
         }
         self.seen.sent.push_back(Sent { left: bytes.len(), key, paste });
@@ -414,10 +424,16 @@ impl Session {
 
     /// Why a wait is over.
     fn why_over(&self, limit: Duration) -> String {
-        match self.seen.exit {
-            Some(exit) => format!("the program {}", ended(exit)),
-            None => format!("{} have passed", seconds(limit)),
-        }
+        self.ended().unwrap_or_else(|| format!("{} have passed", seconds(limit)))
+    }
+
+    /// How the program has ended, if it has.
+    fn ended(&self) -> Option<String> {
+        let exit = self.seen.exit?;
+        Some(match self.is_over_limit() {
+            true => format!("its time limit of {} has ended the program", seconds(self.limit.0)),
+            false => format!("the program {}", ended(exit)),
+        })
     }
 
     /// Waits until the screen has stayed the same for this long.
@@ -468,6 +484,7 @@ impl Session {
             let lasted = due.is_some_and(|due| due <= until) && (next.is_some() || self.is_complete());
             if lasted || (next.is_none() && self.seen.exit.is_some()) {
                 return match why {
+                    None if !lasted && self.is_over_limit() => Err(self.wrong(self.why_over(limit))),
                     None => Ok(()),
                     Some(wrong) => Err(self.wrong(format!("{}: {}", self.why_over(limit), wrong.message))),
                 };
@@ -506,7 +523,16 @@ impl Session {
     pub(crate) fn exit_within(&mut self, limit: Duration) -> TestResult<Exit> {
         let deadline = self.deadline(limit);
         while self.seen.exit.is_none() && self.pump_until(deadline) {}
-        self.seen.exit.ok_or_else(|| self.wrong(format!("the program has not ended after {limit:?}")))
+        match self.seen.exit {
+            Some(_) if self.is_over_limit() => Err(self.wrong(self.why_over(limit))),
+            Some(exit) => Ok(exit),
+            None => Err(self.wrong(format!("the program has not ended after {}", seconds(limit)))),
+        }
+    }
+
+    /// Whether its time limit has ended the program.
+    pub(crate) fn is_over_limit(&self) -> bool {
+        self.seen.ended.is_some_and(|at| at >= self.limit.1)
     }
 
     /// The screen as text, as far as it has come.
@@ -552,10 +578,6 @@ impl Session {
         let leaked = self.leftovers.as_ref().and_then(|left| left.clear(&self.clock));
         let timeline = self.seen.finish(self.clock.now().mono, outcome.exit, cause, outcome.eof, leaked);
         Ok(Finished { exit: outcome.exit, timeline })
-    }
-
-    pub(crate) fn patience(&self) -> Duration {
-        self.patience
     }
 
     fn deadline(&self, limit: Duration) -> Time {

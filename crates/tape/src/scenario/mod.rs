@@ -14,6 +14,7 @@ mod step;
 #[cfg(test)]
 mod tests;
 mod timeline;
+mod words;
 
 use std::time::Duration;
 
@@ -67,6 +68,8 @@ pub struct Scenario {
     pub source: Option<Source>,
     /// What must not be in the cassette, beside what never is.
     pub scrub: Vec<Rule>,
+    /// How long each wait may take whose step does not say.
+    pub within: Duration,
     /// What is done to the program.
     pub steps: Vec<Step>,
     /// What must hold.
@@ -138,6 +141,10 @@ pub struct Assertion {
 /// What a program's whole run may take when its scenario does not say.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
+/// What a wait may take when its scenario does not say: a wait in vain must not use up all the time
+/// that the program has.
+const WITHIN: Duration = Duration::from_secs(10);
+
 impl Scenario {
     /// Reads a scenario. A stored text that cannot be read is a check that fails.
     ///
@@ -196,6 +203,7 @@ impl Scenario {
             env,
             source,
             scrub: raw.scrub.into_iter().map(scrub_rule).collect::<Result<_, _>>()?,
+            within: condition::read_at(&raw.within, length)?.unwrap_or(WITHIN),
             steps,
             assertions,
         })

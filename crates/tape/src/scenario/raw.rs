@@ -9,7 +9,7 @@ use serde::de::{Deserializer, SeqAccess, Visitor, value};
 use serde_json::Value;
 use serde_saphyr::Spanned;
 
-use super::ScenarioError;
+use super::{ScenarioError, words};
 
 /// A value and the line where it begins.
 #[derive(Debug, Clone)]
@@ -144,6 +144,7 @@ pub(super) struct File {
     pub(super) cassette: Option<Cassette>,
     pub(super) size: Option<At<String>>,
     pub(super) replay: Option<At<String>>,
+    pub(super) within: Option<At<String>>,
     pub(super) env: Option<Env>,
     pub(super) program: Option<Program>,
     pub(super) play: Option<At<Vec<At<PlayItem>>>>,
@@ -471,37 +472,7 @@ short_or_long!(
 
 /// Reads a file, or a part of one.
 pub(super) fn read<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, ScenarioError> {
-    let options = serde_saphyr::options! { with_snippet: false };
-    serde_saphyr::from_str_with_options(text, options).map_err(|e| {
-        let line = e.location().map_or(1, |l| l.line());
-        let said = e.without_snippet().to_string();
-        // The place is told in our own words.
-        let cut = said.find(" at line ").or_else(|| said.find("\n")).unwrap_or(said.len());
-        in_words(text, line, &said[..cut])
-    })
-}
-
-/// What the reader of YAML says, in the words of a scenario.
-fn in_words(text: &str, line: u64, said: &str) -> ScenarioError {
-    let first = usize::try_from(line).unwrap_or(usize::MAX).saturating_sub(1);
-    let tab = || {
-        let mut lines = (1..).zip(text.lines()).skip(first);
-        lines.find(|(_, l)| l.trim_start_matches(' ').starts_with('\t')).map(|(line, _)| line)
-    };
-    let what = match said {
-        "expected sequence start" => "a list is wanted here, such as [a, b]".to_owned(),
-        "expected mapping start" => "keys are wanted here, such as {contains: text}".to_owned(),
-        _ if said.starts_with("duplicate mapping key: ") => {
-            let key = said.trim_start_matches("duplicate mapping key: ");
-            format!("{} is there twice", key.split(", set ").next().unwrap_or(key))
-        }
-        _ if said.contains("found a tab")
-            && let Some(line) = tab() =>
-        {
-            // The reader names the line where the text before the tab began.
-            return ScenarioError { line, what: "a tab is no indentation: YAML wants blanks".into() };
-        }
-        _ => said.to_owned(),
-    };
-    ScenarioError { line, what }
+    // As YAML 1.2 has it: `y`, `no` and `on` are texts.
+    let options = serde_saphyr::options! { with_snippet: false, strict_booleans: true };
+    serde_saphyr::from_str_with_options(text, options).map_err(|e| words::explain(text, &e))
 }

@@ -95,7 +95,9 @@ pub(super) fn read(raw: At<raw::Step>, common: &Common, stored: Stored<'_>) -> R
             (None, Some(true), None) => Until::Exit,
             (None, None, Some(c)) => Until::Screen(condition::read(c, line, common, stored)?),
             _ => {
-                return Err(at("a wait wants stable, exit: true or screen; screen may go with stable".into()));
+                return Err(
+                    at("a wait wants stable, exit: true or screen; screen may go with stable".into()),
+                );
             }
         }));
     }

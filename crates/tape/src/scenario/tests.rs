@@ -201,8 +201,15 @@ fn whatever_is_not_understood_is_an_error_with_its_line() {
         ("play:\n  - {write: x, times: 9999999999}\n", 2, "at most"),
         ("play:\n  - hex: 1\n", 2, "hexadecimal"),
         ("masks:\n  - {rows: 1-, cols: 1-}\n", 2, "whole screen"),
-        ("program: {run: ls -l}\n", 1, "a list is wanted"),
-        ("assert:\n  - screen: hello\n", 2, "keys are wanted"),
+        ("program: {run: ls -l}\n", 1, "run: a list is wanted"),
+        ("assert:\n  - screen: hello\n", 2, "screen: keys are wanted"),
+        ("assert:\n  - screen: {row: 3, contains: x}\n", 2, "unknown key \"row\"; did you mean \"rows\"?"),
+        ("program: {run: [a]}\nsteps:\n  - sleep: 5s\n", 3, "known here: send, type, paste"),
+        ("assert:\n  - {eof: y}\n", 2, "eof: write true or false"),
+        ("assert:\n  - {exit: 0}\n---\nassert: []\n", 3, "one document"),
+        ("program: {files: {a: b}}\n", 1, "the key \"run\" is missing"),
+        ("assert:\n  - screen: {cursor: {row: x}}\n", 2, "row: a number is wanted"),
+        ("steps: *a\n", 1, "*NAME"),
         ("program: {run: [a]}\nenv: {set: {A=B: x}}\n", 2, "A=B"),
         ("program: {run: [a]}\nenv: {allow: [PATH, '']}\n", 2, "no name of a variable"),
         ("size: 99999x24\n", 1, "from 1 to 1000"),
@@ -212,7 +219,27 @@ fn whatever_is_not_understood_is_an_error_with_its_line() {
         let e = parse(text).expect_err(text);
         assert!(e.what.contains(part), "{text}\n{e}");
         assert!(e.line.abs_diff(line) <= 1, "{text}\n{e}");
+        for foreign in ["expected", "sequence", "mapping", "scalar", "struct", "invalid", "`", "deserial"] {
+            assert!(!e.what.contains(foreign), "text of a library: {text}\n{e}");
+        }
     }
+}
+
+/// In YAML 1.2 `y` and `no` are texts. A dialog that wants `y` was sent the key `true`.
+#[test]
+fn y_and_n_are_keys() {
+    let scenario = parse("program: {run: [a]}\nsteps:\n  - send: y\n  - send: [n, y]\n  - type: no\n  - expect: {contains: [on, off, yes]}\n")
+        .expect("it is understood");
+    let said: Vec<String> = scenario.steps.iter().map(|s| format!("{:?}", s.action)).collect();
+    let Action::Send(keys) = &scenario.steps[1].action else { panic!("{said:?}") };
+    assert_eq!(keys.iter().map(ToString::to_string).collect::<Vec<_>>(), ["n", "y"]);
+    assert!(
+        matches!(&scenario.steps[0].action, Action::Send(keys) if keys[0].to_string() == "y"),
+        "{said:?}"
+    );
+    assert!(matches!(&scenario.steps[2].action, Action::Type(text) if text == "no"), "{said:?}");
+    let Action::Expect(condition) = &scenario.steps[3].action else { panic!("{said:?}") };
+    assert_eq!(condition.to_string(), "contains \"on\", contains \"off\", contains \"yes\"");
 }
 
 /// In a long scenario the line of the part that it stands in is of little help.

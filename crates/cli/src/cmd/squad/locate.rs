@@ -9,7 +9,7 @@ use tapdeck_host::registry::{self, ClaimedName};
 use tapdeck_host::{Clock, processes};
 
 use crate::failure::{Failure, Result};
-use crate::nearest;
+use tapdeck_tape::nearest;
 
 /// The file in the working folder that is meant if none is named.
 const USUAL: &str = "squad.toml";

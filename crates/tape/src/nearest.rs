@@ -2,7 +2,7 @@
 
 /// The name that is nearest to this one, if one is near: first by the number of typing errors, then
 /// by how alike they begin.
-pub(crate) fn name<'a>(wrong: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn name<'a>(wrong: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let score = |name: &str| {
         let errors = strsim::damerau_levenshtein(wrong, name);
         let alike = strsim::jaro_winkler(wrong, name);
