@@ -5,7 +5,7 @@ use tapdeck::Exit;
 use tapdeck::testing::check::{
     BytesTest, Cause, Claim, Condition, Count, Fact, Happening, Point, Trace, Window,
 };
-use tapdeck::testing::{How, Program, Session, TestResult};
+use tapdeck::testing::{Button, Click, Drag, How, Mods, Program, Scroll, Session, Target, TestResult};
 
 fn sh(script: &str) -> Program {
     Program::new(["sh", "-c", script]).size(40, 6)
@@ -220,5 +220,47 @@ fn a_stable_screen_is_one_that_looks_the_same() -> TestResult {
     below.facts = vec![Fact::Contains("never there".into())];
     let wrong = session.stable_within(quiet, &below, quiet * 2).expect_err("it is not there");
     assert!(wrong.message().contains("\"never there\" is not on the screen"), "{wrong}");
+    Ok(())
+}
+
+/// A program that asks for the mouse with these modes, and shows what it is sent.
+fn mouse(modes: &str, bytes: usize) -> Program {
+    let modes: String = modes.split(' ').map(|m| format!(r"\033[?{m}h")).collect();
+    sh(&format!("stty -icanon -echo; printf '{modes}one OK two'; head -c {bytes} | cat -v; read x"))
+}
+
+/// The mouse goes to where a text is, encoded as the program asked for it.
+#[test]
+fn the_mouse_is_encoded_as_the_program_wants_it() -> TestResult {
+    let limit = Duration::from_secs(20);
+    let mut session = mouse("1000 1006", 18).start()?;
+    session.click("OK")?;
+    session.expect("^[[<0;5;1M^[[<0;5;1m")?;
+    // In pixels, from the middle of the cell; the terminal says that a cell has 10 by 20.
+    let mut session = mouse("1000 1016", 22).start()?;
+    session.click("OK")?;
+    session.expect("^[[<0;45;10M^[[<0;45;10m")?;
+    let mut session = mouse("1000", 12).start()?;
+    session.click("OK")?;
+    session.expect("^[[M %!^[[M#%!")?;
+    let mut session = mouse("1002 1006", 38).start()?;
+    let cell = |row, col| Target::Cell { row, col };
+    let drag = Drag { from: "OK".into(), to: cell(0, 6), button: Button::Right, mods: Mods::CTRL };
+    session.drag_along(&drag, limit)?;
+    session.expect("^[[<18;5;1M^[[<50;6;1M^[[<50;7;1M^[[<18")?;
+    let mut session = mouse("1000 1006", 20).start()?;
+    let scroll = Scroll { at: Some("two".into()), wheel: Button::WheelDown, notches: 2, mods: Mods::NONE };
+    session.scroll_by(&scroll, limit)?;
+    session.expect("^[[<65;9;1M^[[<65;9;1M")?;
+    // Without being asked, a terminal reports nothing.
+    let mut session = sh("echo OK OK; read x").start()?;
+    session.expect("OK")?;
+    let wrong = session.click("OK OK").expect_err("it wants no mouse");
+    assert!(wrong.message().contains("does not ask for mouse events"), "{wrong}");
+    let wrong = session.click("OK").expect_err("there are two");
+    assert!(wrong.message().contains("is there 2 times, in rows 1, 1: say more of it"), "{wrong}");
+    let outside = Click { at: cell(6, 0), button: Button::Left, times: 1, mods: Mods::NONE };
+    let wrong = session.click_on(&outside, limit).expect_err("there are six rows");
+    assert!(wrong.message().contains("row 7, column 1 is outside of the screen"), "{wrong}");
     Ok(())
 }

@@ -236,7 +236,7 @@ impl Condition {
 
     /// Where on the screen the texts are that the condition speaks of, for reports of what should
     /// not be there.
-    pub(crate) fn spots(&self, frame: &Frame) -> Vec<Spot> {
+    pub fn spots(&self, frame: &Frame) -> Vec<Spot> {
         self.facts.iter().flat_map(|fact| fact.spots(&self.look, frame)).collect()
     }
 

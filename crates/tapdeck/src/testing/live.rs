@@ -254,6 +254,9 @@ fn take(session: &mut Session, step: &Step, within: Duration) -> TestResult {
         Action::Paste(text) => session.paste(text),
         Action::Bytes(bytes) => session.write(bytes.clone()),
         Action::Focus(gained) => session.focus(*gained),
+        Action::Click(click) => session.click_on(click, limit),
+        Action::Drag(drag) => session.drag_along(drag, limit),
+        Action::Scroll(scroll) => session.scroll_by(scroll, limit),
         Action::Expect(condition) | Action::Wait(Until::Screen(condition)) => {
             session.expect_within(condition, limit)
         }
@@ -293,6 +296,12 @@ fn describe(action: &Action) -> String {
         Action::Paste(text) => format!("paste: {text:?}"),
         Action::Bytes(bytes) => format!("bytes: {}", bytes.escape_ascii()),
         Action::Focus(gained) => format!("focus: {gained}"),
+        Action::Click(click) => format!("click: {}", click.at),
+        Action::Drag(drag) => format!("drag: {} to {}", drag.from, drag.to),
+        Action::Scroll(scroll) => match &scroll.at {
+            Some(at) => format!("scroll: {at}"),
+            None => "scroll".to_owned(),
+        },
         Action::Resize(size) => format!("resize: {size}"),
         Action::Signal(name) => format!("signal: {name}"),
         Action::Snapshot(name) => format!("snapshot: {name}"),

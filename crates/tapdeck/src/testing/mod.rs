@@ -33,6 +33,7 @@ mod halt;
 mod leak;
 mod live;
 mod picture;
+mod pointer;
 mod replay;
 mod scenario;
 mod session;
@@ -46,6 +47,8 @@ pub use scenario::{Change, Fault, How, Outcome, Remedy, Report, find, run, run_a
 pub use session::{Program, Session};
 pub use tapdeck_core::check;
 pub use tapdeck_host::backend::Place;
+pub use tapdeck_tape::scenario::{Click, Drag, Scroll, Target};
+pub use tapdeck_term::keys::{Button, Mods, MouseKind};
 
 /// What the functions of this module return.
 pub type TestResult<T = ()> = Result<T, TestError>;

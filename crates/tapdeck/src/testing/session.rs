@@ -16,8 +16,8 @@ use tapdeck_host::backend::{
     Backend, CommandSpec, LocalPty, NonInteractive, Place, SpawnError, TerminalSetup,
 };
 use tapdeck_host::{Clock, Config, Driver, Ended, Handle, Outcome, SharedLog, TapReader, Unanswered};
-use tapdeck_term::Size;
 use tapdeck_term::keys::{self, KeyPress};
+use tapdeck_term::{Modes, Size};
 
 use super::collect::{Collector, Sent};
 use super::finished::{Finished, ended, stored};
@@ -244,8 +244,7 @@ impl Session {
     /// When the program has ended.
     #[track_caller]
     pub fn press(&mut self, key: KeyPress) -> TestResult {
-        self.pump(None);
-        let bytes = keys::encode(key, &self.seen.screen.term().modes());
+        let bytes = keys::encode(key, &self.modes());
         self.give(bytes, Some(key.to_string()), false)
     }
 
@@ -255,8 +254,7 @@ impl Session {
     /// When the program has ended.
     #[track_caller]
     pub fn type_text(&mut self, text: &str) -> TestResult {
-        self.pump(None);
-        let bytes = keys::text(text, &self.seen.screen.term().modes());
+        let bytes = keys::text(text, &self.modes());
         self.give(bytes, None, false)
     }
 
@@ -266,8 +264,7 @@ impl Session {
     /// When the program has ended.
     #[track_caller]
     pub fn paste(&mut self, text: &str) -> TestResult {
-        self.pump(None);
-        let bytes = keys::paste(text, &self.seen.screen.term().modes());
+        let bytes = keys::paste(text, &self.modes());
         self.give(bytes, None, true)
     }
 
@@ -278,8 +275,7 @@ impl Session {
     /// When the program has ended.
     #[track_caller]
     pub fn focus(&mut self, gained: bool) -> TestResult {
-        self.pump(None);
-        let bytes = keys::focus(gained, &self.seen.screen.term().modes());
+        let bytes = keys::focus(gained, &self.modes());
         self.give(bytes, None, false)
     }
 
@@ -643,8 +639,24 @@ impl Session {
         taken
     }
 
+    /// How long a wait may take that does not say.
+    pub(crate) fn patience(&self) -> Duration {
+        self.patience
+    }
+
+    /// The terminal's size.
+    pub(crate) fn size(&self) -> Size {
+        self.seen.screen.term().size()
+    }
+
+    /// The modes in force, as far as the output has come.
+    pub(crate) fn modes(&mut self) -> Modes {
+        self.pump(None);
+        self.seen.screen.term().modes()
+    }
+
     #[track_caller]
-    fn wrong(&mut self, message: String) -> TestError {
+    pub(crate) fn wrong(&mut self, message: String) -> TestError {
         let frame = self.seen.screen.frame();
         TestError::with(message, picture::screen("the screen", &frame, &[]))
     }

@@ -200,7 +200,7 @@ pub(super) fn read_at<T, E: Into<String>>(
     raw.as_ref().map(|at| read(&at.value).map_err(|e| at.error(e))).transpose()
 }
 
-fn from_one(n: Option<u16>, what: &str) -> Said<Option<u16>> {
+pub(super) fn from_one(n: Option<u16>, what: &str) -> Said<Option<u16>> {
     n.map(|n| n.checked_sub(1).ok_or_else(|| format!("a {what} is counted from 1"))).transpose()
 }
 

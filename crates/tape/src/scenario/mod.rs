@@ -9,6 +9,7 @@ mod assertion;
 mod bind;
 mod condition;
 mod pins;
+mod pointer;
 mod raw;
 mod step;
 #[cfg(test)]
@@ -26,6 +27,7 @@ use crate::cassette::ReplayMode;
 
 pub use bind::bind;
 pub use pins::{PinChange, PinError, Pins};
+pub use pointer::{Click, Drag, Scroll, Target};
 pub use step::{Action, Play, PlayItem, Step, Until, step_mark};
 pub use timeline::{record, timeline};
 

@@ -221,6 +221,9 @@ pub(super) struct Step {
     pub(super) paste: Option<String>,
     pub(super) bytes: Option<String>,
     pub(super) focus: Option<bool>,
+    pub(super) click: Option<Click>,
+    pub(super) drag: Option<Drag>,
+    pub(super) scroll: Option<Scroll>,
     pub(super) expect: Option<Condition>,
     pub(super) wait: Option<Wait>,
     pub(super) within: Option<At<String>>,
@@ -228,6 +231,58 @@ pub(super) struct Step {
     pub(super) signal: Option<String>,
     pub(super) snapshot: Option<String>,
     pub(super) cancel: Option<bool>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct LongPlace {
+    pub(super) text: Option<String>,
+    pub(super) row: Option<u16>,
+    pub(super) col: Option<u16>,
+}
+
+short_or_long!(
+    /// A place of the screen: where a text is, or a cell.
+    Place, Text(String), LongPlace
+);
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct LongClick {
+    pub(super) text: Option<String>,
+    pub(super) row: Option<u16>,
+    pub(super) col: Option<u16>,
+    pub(super) button: Option<String>,
+    pub(super) times: Option<u16>,
+    pub(super) mods: Many<String>,
+}
+
+short_or_long!(
+    /// A click: on this text, or with more to say.
+    Click, Text(String), Box<LongClick>
+);
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Drag {
+    pub(super) from: Place,
+    pub(super) to: Place,
+    pub(super) button: Option<String>,
+    #[serde(default)]
+    pub(super) mods: Many<String>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Scroll {
+    pub(super) up: Option<u16>,
+    pub(super) down: Option<u16>,
+    pub(super) left: Option<u16>,
+    pub(super) right: Option<u16>,
+    pub(super) text: Option<String>,
+    pub(super) row: Option<u16>,
+    pub(super) col: Option<u16>,
+    pub(super) mods: Many<String>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]

@@ -10,6 +10,7 @@ use tapdeck_term::keys::KeyPress;
 
 use super::assertion::{exit, key_name, signal};
 use super::condition::{self, Common, Said, size};
+use super::pointer::{self, Click, Drag, Scroll};
 use super::raw::{self, At};
 use super::timeline::from_json;
 use super::{ScenarioError, Stored};
@@ -39,6 +40,12 @@ pub enum Action {
     Bytes(Vec<u8>),
     /// Say that the terminal's window has the focus, or lost it.
     Focus(bool),
+    /// Click.
+    Click(Click),
+    /// Drag.
+    Drag(Drag),
+    /// Turn the wheel.
+    Scroll(Scroll),
     /// The condition must come to hold.
     Expect(Condition),
     /// Wait.
@@ -51,6 +58,13 @@ pub enum Action {
     Snapshot(String),
     /// End the program.
     Cancel,
+}
+
+impl Action {
+    /// Whether it waits for something on the screen; a click waits for its text.
+    fn may_wait(&self) -> bool {
+        matches!(self, Self::Expect(_) | Self::Wait(_) | Self::Click(_) | Self::Drag(_) | Self::Scroll(_))
+    }
 }
 
 /// Until when to wait.
@@ -83,6 +97,15 @@ pub(super) fn read(raw: At<raw::Step>, common: &Common, stored: Stored<'_>) -> R
     actions.extend(raw.paste.map(Action::Paste));
     actions.extend(raw.bytes.map(|b| Action::Bytes(b.into_bytes())));
     actions.extend(raw.focus.map(Action::Focus));
+    if let Some(click) = &raw.click {
+        actions.push(Action::Click(pointer::click(click).map_err(at)?));
+    }
+    if let Some(drag) = &raw.drag {
+        actions.push(Action::Drag(pointer::drag(drag).map_err(at)?));
+    }
+    if let Some(scroll) = &raw.scroll {
+        actions.push(Action::Scroll(pointer::scroll(scroll).map_err(at)?));
+    }
     if let Some(c) = &raw.expect {
         actions.push(Action::Expect(condition::read(c, line, common, stored)?));
     }
@@ -116,14 +139,14 @@ pub(super) fn read(raw: At<raw::Step>, common: &Common, stored: Stored<'_>) -> R
     let within = condition::read_at(&raw.within, check::length)?;
     match (actions.pop(), actions.is_empty()) {
         (Some(action), true) => {
-            if within.is_some() && !matches!(action, Action::Expect(_) | Action::Wait(_)) {
-                return Err(at("within goes with expect and wait".into()));
+            if within.is_some() && !action.may_wait() {
+                return Err(at("within goes with expect, wait, and steps with the mouse".into()));
             }
             Ok(Step { line, action, within })
         }
         (Some(_), false) => Err(at("one step at a time".into())),
         (None, _) => Err(at(
-            "a step is one of send, type, paste, bytes, focus, expect, wait, resize, signal, snapshot and cancel".into(),
+            "a step is one of send, type, paste, bytes, focus, click, drag, scroll, expect, wait, resize, signal, snapshot and cancel".into(),
         )),
     }
 }
