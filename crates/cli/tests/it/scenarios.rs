@@ -485,8 +485,8 @@ fn a_program_that_dies_fails_unless_it_is_meant_to() {
     assert!(text(&replayed).contains("has ended with code 3"), "{}", text(&replayed));
 }
 
-/// The time limit is told as what it is, with the step that it ended and the one that took the time;
-/// and a wait in vain does not use it up.
+/// The time limit is told as what it is, with the step that it ended and the one that took the
+/// time. A wait in vain does not use it up.
 #[test]
 fn a_time_limit_blames_the_right_step() {
     let home = Home::new();

@@ -89,7 +89,7 @@ impl Collector {
         }
     }
 
-    /// Puts the next piece of what was read on the screen and on the timeline; returns when it came.
+    /// Puts the next piece of what was read on the screen and the timeline; returns when it came.
     pub(crate) fn step(&mut self) -> Option<Time> {
         let Pending { at, what, continues } = self.pending.pop_front()?;
         if self.screen.advance(Pos::before(at), &what).is_some() {
