@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tapdeck_serve::snapshot::{MAX_FRAME, Response, Snapshot, frame_len};
+use tapdeck_serve::snapshot::{MAX_FRAME, Request, Response, frame_len};
 
 fuzz_target!(|data: &[u8]| {
     if let Some(head) = data.first_chunk()
@@ -11,7 +11,7 @@ fuzz_target!(|data: &[u8]| {
     {
         assert!(len <= MAX_FRAME);
     }
-    if let Ok(request) = Snapshot::from_bytes(data)
+    if let Ok(request) = Request::from_bytes(data)
         && let Ok(frame) = request.to_frame()
     {
         assert_eq!(&frame[4..], data);

@@ -12,7 +12,17 @@ pub(crate) struct Group {
 pub(crate) const GROUPS: [Group; 7] = [
     Group {
         title: "Record and replay",
-        names: &["rec", "play", "view", "mark", "snapshot", "branch-points", "branch", "branches"],
+        names: &[
+            "rec",
+            "play",
+            "view",
+            "mark",
+            "snapshot",
+            "instruct",
+            "branch-points",
+            "branch",
+            "branches",
+        ],
     },
     Group {
         title: "Live sessions",

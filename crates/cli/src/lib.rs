@@ -8,6 +8,7 @@
 
 pub mod color;
 pub mod human;
+pub mod instructions;
 pub mod keymap;
 pub mod render;
 pub mod tape;

@@ -3,6 +3,8 @@
 use tapdeck_core::Offset;
 use tapdeck_host::{Source, SourceError};
 use tapdeck_tape::edit::locate;
+use tapdeck_tape::export::shown_rows;
+use tapdeck_term::Term;
 
 use crate::parse::Position;
 
@@ -23,6 +25,13 @@ pub(crate) fn offset(source: &Source, position: &Position) -> Result<Offset, Str
         Some(Err(why)) => Err(format!("{}: {position} is not in it: {why}", source.path().display())),
         None => Ok(Offset(0)),
     }
+}
+
+/// The last byte that wrote to a line, as branch-points numbers it. A line that was never written
+/// to was there from the start.
+pub(crate) fn written(term: &Term, line: u64) -> Option<u64> {
+    let row = usize::try_from(line.checked_sub(term.evicted())?).ok()?;
+    Some(term.lines().take(shown_rows(term)).nth(row)?.written().unwrap_or(0))
 }
 
 /// Why a recording could not be looked through.

@@ -1,12 +1,15 @@
-//! The recorder's door for snapshots: the socket that `rec` opens, and its answers.
+//! The recorder's door for snapshots and instructions: the socket that `rec` opens, and its
+//! answers.
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use tapdeck::trees::TreeRequests;
-use tapdeck_host::{Handle, registry};
-use tapdeck_serve::snapshot::{Address, Door, Limits, Response, Server, Snapshot, Taken, socket_name};
+use tapdeck_host::{Anchor, Clock, Handle, SnapshotError, registry};
+use tapdeck_serve::snapshot::{
+    Address, Door, Instruction, Limits, Request, Response, Server, Snapshot, Taken, socket_name,
+};
 
 use crate::ending::say;
 use crate::failure::{Failure, Result};
@@ -81,18 +84,31 @@ pub(crate) fn exports(session: Option<&str>, ipc: Option<&str>) -> Vec<(OsString
 
 /// Answers at the door until the server is dropped.
 pub(crate) fn answer(door: Option<Door>, handle: Handle, trees: Option<TreeRequests>) -> Option<Server> {
-    let server = Server::start(door?, Limits::default(), move |Snapshot { id, label }| {
-        let taken = match &trees {
-            Some(trees) => trees.snapshot(id, &label),
-            None => handle.snapshot(id, &label, DISK_LIMIT),
+    let clock = Clock::start();
+    let server = Server::start(door?, Limits::default(), move |request| {
+        let taken = match request {
+            Request::Snapshot(Snapshot { id, label }) => match &trees {
+                Some(trees) => trees.snapshot(id, &label),
+                None => handle.snapshot(id, &label, DISK_LIMIT),
+            }
+            .map(|anchor| (id, anchor)),
+            Request::Instruction(asked) => instruct(&handle, asked, clock),
         };
         match taken {
-            Ok(anchor) => {
-                Response::Success(Taken { id, anchor_byte: anchor.byte.0, ts_ns: anchor.at.as_nanos() })
+            Ok((id, Anchor { byte, at })) => {
+                Response::Success(Taken { id, anchor_byte: byte.0, ts_ns: at.as_nanos() })
             }
-            Err(e) => Response::Failure(e.to_string()),
+            Err(why) => Response::Failure(why.to_string()),
         }
     });
     // Without a thread the session goes on; its clients see a closed door.
     server.ok()
+}
+
+/// Has an instruction recorded.
+fn instruct(handle: &Handle, asked: Instruction, clock: Clock) -> Result<(u64, Anchor), SnapshotError> {
+    let Instruction { id, anchor_byte, text } = asked;
+    let anchor = Some(anchor_byte).filter(|byte| *byte != u64::MAX);
+    let instruction = tapdeck_core::Instruction { id, anchor, text, ..Default::default() };
+    handle.instruct(instruction, clock.now().wall, DISK_LIMIT)
 }

@@ -116,6 +116,35 @@ pub struct KeptTree {
     pub reason: &'static str,
 }
 
+/// The longest text of an [`Instruction`], in bytes: it fits in a frame of the snapshot protocol.
+pub const MAX_INSTRUCTION: usize = 60 << 10;
+
+/// What a person or a tool asks an agent to do differently from a place of a session on.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Instruction {
+    /// Tells it from the others. One with the id of another replaces or deletes that.
+    pub id: u64,
+    /// Bytes of the recording's output before its place; `None` for all that there are.
+    pub anchor: Option<u64>,
+    /// Number of the line that it stands behind, if that is known.
+    pub line: Option<u64>,
+    /// The snapshot to branch from, if that is known.
+    pub snapshot: Option<SnapshotPlace>,
+    /// What to do; empty to delete it.
+    pub text: String,
+}
+
+/// A snapshot in a recording.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SnapshotPlace {
+    /// Its number.
+    pub id: u64,
+    /// Bytes of the recording's output before it.
+    pub anchor: u64,
+    /// Its label.
+    pub label: String,
+}
+
 /// One thing that happened in a live session. It differs from the events of a recording (`Kind` in
 /// the crate `tapdeck-tape`) in what only a live session knows: authors, the stick, turns, states.
 /// Bytes are shared, not copied: a reader holds the log's own memory.
@@ -161,6 +190,8 @@ pub enum Event {
         /// The client's unique name.
         by: Arc<str>,
     },
+    /// An instruction was written, changed or deleted.
+    Instruction(Arc<Instruction>),
     /// The files of the session could not be kept, or not all of them, for this reason.
     FilesNotKept(Arc<str>),
     /// A signal was sent to the program.
@@ -204,6 +235,7 @@ impl Event {
                 label.len() + tree.as_ref().map_or(0, |tree| tree.id.len() + tree.folder.len())
             }
             Event::Marker { label, by } => label.len() + by.len(),
+            Event::Instruction(instruction) => instruction.text.len(),
             Event::Service(text) | Event::FilesNotKept(text) => text.len(),
             Event::TurnEnded(turn) => turn.text.len() + turn.input.len() + turn.raw.len(),
             Event::Decided(decision) => decision.dialog.text_len(),

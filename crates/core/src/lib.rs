@@ -36,7 +36,9 @@ pub mod withhold;
 pub use authority::{Authority, Denied, Need, Right};
 pub use decode::{TextDecoder, UnknownEncoding};
 pub use error::ParseError;
-pub use event::{Author, Event, Exit, KeptTree, Stream, WinSize};
+pub use event::{
+    Author, Event, Exit, Instruction, KeptTree, MAX_INSTRUCTION, SnapshotPlace, Stream, WinSize,
+};
 pub use gate::{Delivered, Gate, Refused};
 pub use log::{Entry, Lag, Log, LogLimits, Offset, ReaderId, ReaderKind, Seq};
 pub use stick::{Change, Fence, Party, PartyId, Role, Stick, StickError, Why};

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::io;
 use std::os::fd::BorrowedFd;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::ThreadId;
@@ -12,7 +12,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tapdeck_core::turns::Notice;
-use tapdeck_core::{Event, Fence, KeptTree, Offset, PartyId, Refused, Role, StickError, WallTime, WinSize};
+use tapdeck_core::{
+    Event, Fence, Instruction, KeptTree, MAX_INSTRUCTION, Offset, PartyId, Refused, Role, StickError,
+    WallTime, WinSize,
+};
 
 use crate::glass;
 use crate::recorder::OnFailure;
@@ -40,7 +43,8 @@ pub(crate) enum Request {
     LongestLine(Sender<Option<usize>>),
     /// Whether the program waits for input.
     WaitsForInput(Sender<Option<bool>>),
-    Snapshot(NewSnapshot, Sender<Result<Anchor, SnapshotError>>),
+    /// A snapshot or an instruction, which the recorder answers for.
+    Anchored(Event, Sender<Result<Anchor, SnapshotError>>),
     Service(Arc<str>),
     /// Something that was found out about the session.
     Found(Event),
@@ -54,6 +58,8 @@ struct Inner {
     wake: Bell,
     /// The session's host was told to end.
     dismissed: AtomicBool,
+    /// The newest id of an instruction.
+    instruction: AtomicU64,
     /// The thread that runs the session, or is about to.
     thread: OnceLock<ThreadId>,
 }
@@ -115,7 +121,7 @@ impl NewSnapshot {
     }
 }
 
-/// Where in a recording a snapshot was taken.
+/// Where in a recording a snapshot was taken, or an instruction belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Anchor {
     /// Bytes of output before it.
@@ -124,26 +130,32 @@ pub struct Anchor {
     pub at: WallTime,
 }
 
-/// A snapshot that is not in the recording, or may not be.
+/// A snapshot or an instruction that is not in the recording, or may not be.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SnapshotError {
     /// The session did not answer.
     #[error(transparent)]
     Unanswered(#[from] Unanswered),
-    /// The session is not recorded, or not in the format that carries snapshots.
-    #[error("this session is not being recorded as an .ahr, which alone carries snapshots")]
+    /// The session is not recorded, or not in the format that carries snapshots and instructions.
+    #[error("this session is not being recorded as an .ahr, which alone carries snapshots and instructions")]
     NotRecorded,
     /// A recording has no room for so long a label.
     #[error("a label is at most 65535 bytes long, and this one is {0}")]
     LongLabel(usize),
+    /// The text of an instruction is too long.
+    #[error("an instruction is at most {MAX_INSTRUCTION} bytes long, and this one is {0}")]
+    LongInstruction(usize),
+    /// An instruction is to be deleted, and it is not said which.
+    #[error("to delete an instruction, give its id")]
+    Nameless,
     /// The user's terminal holds up so much output that no more can be read.
     #[error("the terminal that shows the session takes no output, so the place is unknown")]
     HeldUp,
     /// The disk refused.
     #[error("the recording could not be written: {0}")]
     Failed(String),
-    /// The disk has not answered; the snapshot may still be recorded.
+    /// The disk has not answered; it may still be recorded.
     #[error("the disk has not answered within {} s", .0.as_secs())]
     Late(Duration),
 }
@@ -154,6 +166,7 @@ impl Handle {
             queue: Mutex::new(Some(VecDeque::new())),
             wake: Bell::new()?,
             dismissed: AtomicBool::new(false),
+            instruction: AtomicU64::new(0),
             thread: OnceLock::new(),
         })))
     }
@@ -323,8 +336,52 @@ impl Handle {
         if taken.label.len() > usize::from(u16::MAX) {
             return Err(SnapshotError::LongLabel(taken.label.len()));
         }
+        self.record(taken.event(), at_most)
+    }
+
+    /// Has an instruction recorded, and waits until it is on disk. One without an id gets one.
+    /// Returns the id, and the place.
+    pub fn instruct(
+        &self,
+        instruction: Instruction,
+        now: WallTime,
+        at_most: Duration,
+    ) -> Result<(u64, Anchor), SnapshotError> {
+        self.refuse_deadlock()?;
+        let instruction = self.numbered(instruction, now)?;
+        let id = instruction.id;
+        self.record(Event::Instruction(Arc::new(instruction)), at_most).map(|anchor| (id, anchor))
+    }
+
+    /// Has an instruction recorded, and does not wait for it. Returns its id.
+    pub fn instruct_later(&self, instruction: Instruction, now: WallTime) -> Result<u64, SnapshotError> {
+        let instruction = self.numbered(instruction, now)?;
+        let id = instruction.id;
+        let (tx, _) = channel();
+        self.post(Request::Anchored(Event::Instruction(Arc::new(instruction)), tx));
+        Ok(id)
+    }
+
+    /// Gives a new instruction its id: the time, or more if an earlier one has that.
+    fn numbered(&self, instruction: Instruction, now: WallTime) -> Result<Instruction, SnapshotError> {
+        if instruction.text.len() > MAX_INSTRUCTION {
+            return Err(SnapshotError::LongInstruction(instruction.text.len()));
+        }
+        if instruction.id == 0 && instruction.text.is_empty() {
+            return Err(SnapshotError::Nameless);
+        }
+        if instruction.id != 0 {
+            return Ok(instruction);
+        }
+        let next = |last: u64| now.as_nanos().max(last.saturating_add(1));
+        let last =
+            self.0.instruction.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| Some(next(last)));
+        Ok(Instruction { id: next(last.unwrap_or_default()), ..instruction })
+    }
+
+    fn record(&self, event: Event, at_most: Duration) -> Result<Anchor, SnapshotError> {
         let (tx, rx) = channel();
-        self.post(Request::Snapshot(taken, tx));
+        self.post(Request::Anchored(event, tx));
         rx.recv_timeout(at_most).unwrap_or_else(|e| {
             Err(match e {
                 RecvTimeoutError::Timeout => SnapshotError::Late(at_most),

@@ -323,8 +323,8 @@ impl SharedLog {
         Some((inner.log.pending(reader), inner.log.consumed(reader)))
     }
 
-    /// Whether a recorder puts the log on disk.
-    pub(crate) fn is_recorded(&self) -> bool {
+    /// Whether a native recorder puts the log on disk: it alone keeps snapshots and instructions.
+    pub fn is_recorded(&self) -> bool {
         self.lock().recorder.is_some()
     }
 

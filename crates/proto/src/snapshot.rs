@@ -1,5 +1,6 @@
 //! Snapshot IPC: a tool that takes a snapshot of the file system announces it to the recorder, and
-//! learns where in the recording it belongs.
+//! learns where in the recording it belongs. A tool can also write an instruction for the agent
+//! into the recording, at a place of its output.
 //!
 //! A frame is a length (u32, little-endian) and that many bytes: an SSZ union, so a selector and a
 //! value.
@@ -7,8 +8,14 @@
 //! | message | selector | value |
 //! | --- | --- | --- |
 //! | request, snapshot | 0 | id u64, offset u32 (always 12), label |
+//! | request, instruction | 1 | id u64, anchor_byte u64, offset u32 (always 20), text |
 //! | response, success | 0 | id u64, anchor_byte u64, ts_ns u64 |
 //! | response, failure | 1 | UTF-8 text |
+//!
+//! An instruction with the id 0 is new, and the response has its id. With the id of another it
+//! replaces that one, and without text deletes it. Its anchor is the number of bytes of output
+//! before its place; 2^64 − 1, or any number that is too large, is the newest output. Recorders of
+//! earlier versions answer selector 1 with a failure.
 //!
 //! Decoding is strict: a value has one encoding, and an error says what is wrong with any other
 //! bytes.
@@ -20,6 +27,10 @@ pub const MAX_LABEL: usize = MAX_FRAME - REQUEST_HEAD;
 
 /// Selector, id, offset of the label.
 const REQUEST_HEAD: usize = 1 + 8 + 4;
+/// Selector, id, anchor, offset of the text.
+const INSTRUCTION_HEAD: usize = 1 + 8 + 8 + 4;
+/// Where the text begins within its container: behind the id, the anchor and this offset.
+const TEXT_OFFSET: u32 = 20;
 /// Where the label begins within its container: behind the id and this offset.
 const LABEL_OFFSET: u32 = 12;
 const SUCCESS_LEN: usize = 1 + 3 * 8;
@@ -33,10 +44,42 @@ pub struct Snapshot {
     pub label: String,
 }
 
-/// A snapshot that was recorded.
+/// An instruction for the agent, to be written, changed or deleted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Instruction {
+    /// Its number; 0 for a new one.
+    pub id: u64,
+    /// Bytes of output before its place; [`u64::MAX`] for the newest.
+    pub anchor_byte: u64,
+    /// What to do; empty to delete it.
+    pub text: String,
+}
+
+/// A request to the recorder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Request {
+    /// A snapshot was taken.
+    Snapshot(Snapshot),
+    /// An instruction is written, changed or deleted.
+    Instruction(Instruction),
+}
+
+impl From<Snapshot> for Request {
+    fn from(snapshot: Snapshot) -> Self {
+        Request::Snapshot(snapshot)
+    }
+}
+
+impl From<Instruction> for Request {
+    fn from(instruction: Instruction) -> Self {
+        Request::Instruction(instruction)
+    }
+}
+
+/// A snapshot or an instruction that was recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Taken {
-    /// Its number, as in the notice.
+    /// Its number, as in the notice, or the one that a new instruction got.
     pub id: u64,
     /// Bytes of output before it.
     pub anchor_byte: u64,
@@ -47,9 +90,9 @@ pub struct Taken {
 /// The recorder's answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Response {
-    /// The snapshot is on disk.
+    /// The snapshot or instruction is on disk.
     Success(Taken),
-    /// Why the snapshot was not recorded.
+    /// Why it was not recorded.
     Failure(String),
 }
 
@@ -74,9 +117,14 @@ pub enum WireError {
         /// The length that it should have.
         wanted: usize,
     },
-    /// The label's offset is not where the label must begin.
-    #[error("offset {0} where {LABEL_OFFSET} belongs")]
-    Offset(u32),
+    /// The offset of a label or text is not where that must begin.
+    #[error("offset {found} where {wanted} belongs")]
+    Offset {
+        /// The offset in the message.
+        found: u32,
+        /// The only one that it can have.
+        wanted: u32,
+    },
     /// The text is not UTF-8.
     #[error("text that is not UTF-8")]
     Text,
@@ -115,12 +163,72 @@ impl Snapshot {
         }
         let too_short = WireError::Length { found: bytes.len(), wanted: REQUEST_HEAD };
         let (id, rest) = rest.split_first_chunk().ok_or(too_short)?;
-        let (offset, label) = rest.split_first_chunk().ok_or(too_short)?;
-        let offset = u32::from_le_bytes(*offset);
-        if offset != LABEL_OFFSET {
-            return Err(WireError::Offset(offset));
+        let label = last_field(rest, LABEL_OFFSET, too_short)?;
+        Ok(Self { id: u64::from_le_bytes(*id), label })
+    }
+}
+
+impl Instruction {
+    /// Encodes the whole frame.
+    ///
+    /// # Errors
+    /// When the text does not fit into a frame.
+    pub fn to_frame(&self) -> Result<Vec<u8>, WireError> {
+        let mut body = vec![1];
+        body.extend_from_slice(&self.id.to_le_bytes());
+        body.extend_from_slice(&self.anchor_byte.to_le_bytes());
+        body.extend_from_slice(&TEXT_OFFSET.to_le_bytes());
+        body.extend_from_slice(self.text.as_bytes());
+        frame(&body)
+    }
+
+    /// Decodes a frame's bytes, without its length.
+    ///
+    /// # Errors
+    /// When they are no such message.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, WireError> {
+        let (selector, rest) = bytes.split_first().ok_or(WireError::Empty)?;
+        if *selector != 1 {
+            return Err(WireError::Selector(*selector));
         }
-        Ok(Self { id: u64::from_le_bytes(*id), label: text(label)? })
+        let too_short = WireError::Length { found: bytes.len(), wanted: INSTRUCTION_HEAD };
+        let (id, rest) = rest.split_first_chunk().ok_or(too_short)?;
+        let (anchor, rest) = rest.split_first_chunk().ok_or(too_short)?;
+        let text = last_field(rest, TEXT_OFFSET, too_short)?;
+        Ok(Self { id: u64::from_le_bytes(*id), anchor_byte: u64::from_le_bytes(*anchor), text })
+    }
+}
+
+impl Request {
+    /// Encodes the whole frame.
+    ///
+    /// # Errors
+    /// When it would be longer than [`MAX_FRAME`].
+    pub fn to_frame(&self) -> Result<Vec<u8>, WireError> {
+        match self {
+            Request::Snapshot(snapshot) => snapshot.to_frame(),
+            Request::Instruction(instruction) => instruction.to_frame(),
+        }
+    }
+
+    /// Decodes a frame's bytes, without its length.
+    ///
+    /// # Errors
+    /// When they are no request.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, WireError> {
+        match bytes.first() {
+            Some(1) => Instruction::from_bytes(bytes).map(Request::Instruction),
+            _ => Snapshot::from_bytes(bytes).map(Request::Snapshot),
+        }
+    }
+}
+
+/// The text at the end of a container, behind its offset.
+fn last_field(bytes: &[u8], wanted: u32, too_short: WireError) -> Result<String, WireError> {
+    let (offset, rest) = bytes.split_first_chunk().ok_or(too_short)?;
+    match u32::from_le_bytes(*offset) {
+        found if found != wanted => Err(WireError::Offset { found, wanted }),
+        _ => text(rest),
     }
 }
 
@@ -206,6 +314,19 @@ mod tests {
         }
     }
 
+    /// Computed by hand from the SSZ specification.
+    #[test]
+    fn instructions_as_the_protocol_spells_them() {
+        for (id, anchor_byte, text, bytes) in [
+            (0, u64::MAX, "no", "01 0000000000000000 ffffffffffffffff 14000000 6e6f"),
+            (42, 0x0102, "", "01 2a00000000000000 0201000000000000 14000000"),
+        ] {
+            let (instruction, bytes) = (Instruction { id, anchor_byte, text: text.into() }, hex(bytes));
+            assert_eq!(instruction.to_frame().unwrap()[4..], bytes);
+            assert_eq!(Request::from_bytes(&bytes), Ok(instruction.into()));
+        }
+    }
+
     #[test]
     fn responses_as_the_protocol_spells_them() {
         let taken = Taken { id: 42, anchor_byte: 0x0102, ts_ns: 0x17ba_0000_0000_0001 };
@@ -227,12 +348,22 @@ mod tests {
             ("01 2a00000000000000 0c000000", WireError::Selector(1)),
             ("00", WireError::Length { found: 1, wanted: 13 }),
             ("00 2a00000000000000 0c0000", WireError::Length { found: 12, wanted: 13 }),
-            ("00 2a00000000000000 0d000000 63", WireError::Offset(13)),
-            ("00 2a00000000000000 00000000", WireError::Offset(0)),
+            ("00 2a00000000000000 0d000000 63", WireError::Offset { found: 13, wanted: 12 }),
+            ("00 2a00000000000000 00000000", WireError::Offset { found: 0, wanted: 12 }),
             ("00 2a00000000000000 0c000000 ff", WireError::Text),
         ] {
             assert_eq!(Snapshot::from_bytes(&hex(bytes)), Err(error), "{bytes}");
         }
+        let head = "01 2a00000000000000 0201000000000000";
+        for (rest, error) in [
+            ("", WireError::Length { found: 17, wanted: 21 }),
+            ("0c000000 63", WireError::Offset { found: 12, wanted: 20 }),
+            ("14000000 ff", WireError::Text),
+        ] {
+            assert_eq!(Request::from_bytes(&hex(&format!("{head} {rest}"))), Err(error), "{rest}");
+        }
+        assert_eq!(Request::from_bytes(&[2, 0]), Err(WireError::Selector(2)));
+        assert_eq!(Request::from_bytes(&[]), Err(WireError::Empty));
         for (bytes, error) in [
             ("", WireError::Empty),
             ("02", WireError::Selector(2)),
@@ -261,6 +392,12 @@ mod tests {
 
     proptest! {
         #[test]
+        fn instructions_come_back(id: u64, anchor_byte: u64, text in "\\PC{0,200}") {
+            let request = Request::from(Instruction { id, anchor_byte, text });
+            prop_assert_eq!(Request::from_bytes(&request.to_frame().unwrap()[4..]), Ok(request));
+        }
+
+        #[test]
         fn requests_come_back(id: u64, label in "\\PC{0,200}") {
             let snapshot = Snapshot { id, label };
             let frame = snapshot.to_frame().unwrap();
@@ -281,8 +418,8 @@ mod tests {
             if ours && let Some(first) = bytes.first_mut() {
                 *first = selector;
             }
-            if let Ok(snapshot) = Snapshot::from_bytes(&bytes) {
-                prop_assert_eq!(&snapshot.to_frame().unwrap()[4..], &bytes[..]);
+            if let Ok(request) = Request::from_bytes(&bytes) {
+                prop_assert_eq!(&request.to_frame().unwrap()[4..], &bytes[..]);
             }
             if let Ok(response) = Response::from_bytes(&bytes) {
                 prop_assert_eq!(&response.to_frame()[4..], &bytes[..]);

@@ -11,7 +11,8 @@ use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use tapdeck_serve::snapshot::{
-    Address, AskError, Door, Limits, MAX_FRAME, MAX_LABEL, Response, Server, Snapshot, Taken, WireError, ask,
+    Address, AskError, Door, Limits, MAX_FRAME, MAX_LABEL, Request, Response, Server, Snapshot, Taken,
+    WireError, ask,
 };
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -44,12 +45,16 @@ impl Place {
     }
 }
 
-fn taken(s: &Snapshot) -> Taken {
-    Taken { id: s.id, anchor_byte: s.label.len() as u64, ts_ns: 1 }
+fn taken(request: &Request) -> Taken {
+    let (id, text) = match request {
+        Request::Snapshot(s) => (s.id, &s.label),
+        Request::Instruction(i) => (i.id, &i.text),
+    };
+    Taken { id, anchor_byte: text.len() as u64, ts_ns: 1 }
 }
 
-fn snapshot(id: u64, label: &str) -> Snapshot {
-    Snapshot { id, label: label.into() }
+fn snapshot(id: u64, label: &str) -> Request {
+    Snapshot { id, label: label.into() }.into()
 }
 
 fn frame(bytes: &[u8]) -> Vec<u8> {
@@ -98,7 +103,7 @@ fn what_cannot_be_read_is_answered_and_the_next_is_served() {
     let mut stream = place.connect();
     for bytes in [&b""[..], b"\x01", b"\x00\x01\x02", b"\xff\xff\xff\xff", &[0; 13], &vec![7; MAX_FRAME]] {
         stream.write_all(&frame(bytes)).expect("sent");
-        let why = Snapshot::from_bytes(bytes).expect_err("it is no request").to_string();
+        let why = Request::from_bytes(bytes).expect_err("it is no request").to_string();
         assert_eq!(answer(&mut stream), Some(Response::Failure(why)));
     }
     let good = snapshot(9, "still here");

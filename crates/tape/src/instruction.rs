@@ -30,8 +30,9 @@ pub struct Instruction {
     pub written: WallTime,
     /// Last byte of output that wrote to the line it stands behind.
     pub anchor_byte: u64,
-    /// Number of that line, from 0 at the oldest.
-    pub line: u64,
+    /// Number of that line, from 0 at the oldest. Without one, its place tells the line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<u64>,
     /// The snapshot to branch from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub snapshot: Option<Branch>,
@@ -60,6 +61,20 @@ impl Branch {
 }
 
 impl Instruction {
+    /// As it is recorded, behind so many bytes of output.
+    pub fn recorded(asked: &tapdeck_core::Instruction, anchor: Offset, at: WallTime) -> Self {
+        let snapshot = asked.snapshot.as_ref();
+        Self {
+            id: asked.id,
+            deleted: asked.text.is_empty(),
+            written: at,
+            anchor_byte: anchor.0.saturating_sub(1),
+            line: asked.line,
+            snapshot: snapshot.map(|s| Branch { id: s.id, anchor_byte: s.anchor, label: s.label.clone() }),
+            text: asked.text.clone(),
+        }
+    }
+
     /// As a line of the sidecar.
     pub fn to_line(&self) -> Vec<u8> {
         let mut line = serde_json::to_vec(self).unwrap_or_default();
@@ -142,7 +157,7 @@ mod tests {
             deleted: false,
             written: WallTime::from_nanos(7),
             anchor_byte: 9,
-            line: 3,
+            line: Some(3),
             snapshot: Branch::of(&snapshot(42, 11, 0)),
             text: "use\ntwo\u{1b} lines".into(),
         };

@@ -32,6 +32,7 @@ mod explain;
 mod hotkeys;
 mod index;
 mod info;
+mod instruct;
 mod kill;
 mod ls;
 mod man;
@@ -101,6 +102,7 @@ pub(crate) enum Command {
     Tail(tail::TailArgs),
     Kill(kill::KillArgs),
     Mark(mark::MarkArgs),
+    Instruct(instruct::InstructArgs),
     Rename(rename::RenameArgs),
     Resize(resize::ResizeArgs),
     Bus(bus::BusArgs),
@@ -182,6 +184,7 @@ fn dispatch(command: &Command) -> Result {
         Command::Tail(args) => tail::run(args),
         Command::Kill(args) => kill::run(args),
         Command::Mark(args) => mark::run(args),
+        Command::Instruct(args) => instruct::run(args),
         Command::Rename(args) => rename::run(args),
         Command::Resize(args) => resize::run(args),
         Command::Bus(args) => bus::run(args),
@@ -260,6 +263,7 @@ impl Command {
             Command::Diff(args) => Report::json(args.json),
             Command::Recordings(args) => args.report(),
             Command::Snapshot(args) => Report::json(args.json),
+            Command::Instruct(args) => Report::json(args.json),
             Command::Verify(args) => Report::json(args.json),
             Command::Repair(args) => Report::json(args.json),
             Command::BranchPoints(args) => Report::json(args.reports_json()),

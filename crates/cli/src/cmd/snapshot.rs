@@ -53,7 +53,7 @@ pub(crate) fn run(args: &SnapshotArgs) -> Result {
 fn tell(args: &SnapshotArgs) -> Result<String> {
     let address = recorder(args)?;
     let snapshot = Snapshot { id: args.id, label: args.label.clone() };
-    let taken = ask(&address, &snapshot, PATIENCE)?;
+    let taken = ask(&address, &snapshot.into(), PATIENCE)?;
     if !args.json {
         return Ok(taken.anchor_byte.to_string());
     }

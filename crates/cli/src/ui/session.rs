@@ -19,6 +19,7 @@ use tapdeck_term::Size;
 
 use super::dash::{Entry, Registry};
 use super::live::{Link, Live, News};
+use crate::instructions::recorder_of;
 
 /// How long a session may take to answer.
 const ANSWER: Duration = Duration::from_secs(5);
@@ -197,13 +198,7 @@ impl Link for SessionLink {
 
 /// Whether a live session of this user writes this recording.
 pub fn is_being_recorded(path: &Path) -> bool {
-    let Ok(path) = path.canonicalize() else { return false };
-    let listed = registry::folder().and_then(|folder| registry::listed(&folder)).unwrap_or_default();
-    let mut live = listed.iter().filter(|listing| registry::is_alive(listing.pid));
-    live.any(|listing| {
-        let recording = listing.recording.as_ref().map(Path::new);
-        recording.and_then(|recording| recording.canonicalize().ok()).as_ref() == Some(&path)
-    })
+    recorder_of(path).is_some()
 }
 
 /// Has a session's program ended, as `tapdeck kill` would.

@@ -355,3 +355,21 @@ fn no_line_is_left_out_of_a_long_session() {
     assert_eq!(lost(&report(&home, &["a.raw", "-o", "a.txt"])), [""; 0]);
     assert_eq!(std::fs::metadata(home.path("a.txt")).expect("there").len(), 3_000_000);
 }
+
+/// The list of branch points has a million lines of scrollback, and says so.
+#[test]
+fn a_list_of_a_long_session_says_that_it_is_cut() {
+    let home = Home::new();
+    std::fs::write(home.path("a.raw"), "x\r\n".repeat(1_000_500)).expect("written");
+    for form in ["json", "md"] {
+        let out = home.run(["branch-points", "--format", form, "a.raw", "-o", &format!("list.{form}")]);
+        assert!(out.status.success(), "{out:?}");
+        let said = String::from_utf8_lossy(&out.stderr).into_owned();
+        assert!(said.contains("only the last million lines are kept"), "{form}: {said}");
+        let list = std::fs::read_to_string(home.path(&format!("list.{form}"))).expect("written");
+        let head: Vec<&str> = list.lines().take(3).collect();
+        assert!(head.concat().contains("it lacks the first 477 lines"), "{form}: {head:?}");
+        let (lines, heads) = (list.lines().count(), 5);
+        assert!((1_000_000..1_000_100 + heads).contains(&lines), "{form}: {lines}");
+    }
+}

@@ -177,10 +177,11 @@ fn an_encrypted_recording_is_continued_sealed_and_survives_its_recorder() {
     assert!(succeeds(&home.run(fast)).contains("before the end"));
 }
 
-/// An instruction to a live session stood in the clear beside its encrypted recording.
+/// An instruction to a live session stood in the clear beside its encrypted recording, and was
+/// refused later.
 #[cfg(feature = "tui")]
 #[test]
-fn the_viewer_keeps_no_instruction_beside_an_encrypted_recording() {
+fn the_viewer_keeps_an_instruction_in_an_encrypted_recording() {
     let home = home();
     let script = "echo shown; read x";
     let mut seat =
@@ -192,9 +193,11 @@ fn the_viewer_keeps_no_instruction_beside_an_encrypted_recording() {
     seat.send("tapir");
     seat.wait_text("tapir");
     seat.send("\r");
-    seat.wait_text("not kept");
+    seat.wait_text("kept in v.ahr");
     assert!(!is_anywhere(&home.path(""), "tapir"));
     home.run(["kill", "--all"]);
+    let list = || home.run(["branch-points", "--identity", "key.txt", "v.ahr"]).stdout;
+    eventually("the recording to have it", || String::from_utf8_lossy(&list()).contains("tapir"));
 }
 
 #[test]

@@ -36,6 +36,7 @@ mod faults;
 mod help;
 mod hidden_turns;
 mod hostile;
+mod instruct;
 mod live;
 #[cfg(feature = "net")]
 mod log;

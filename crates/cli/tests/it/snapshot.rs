@@ -61,7 +61,7 @@ fn waiting_session(home: &Home, args: &[&str], then: &str) -> (Seat, PathBuf) {
 
 fn take(socket: &Path, id: u64, label: &str) -> Taken {
     let snapshot = Snapshot { id, label: label.into() };
-    ask(&Address::Unix(socket.to_owned()), &snapshot, PATIENCE).expect("it is taken")
+    ask(&Address::Unix(socket.to_owned()), &snapshot.into(), PATIENCE).expect("it is taken")
 }
 
 #[test]

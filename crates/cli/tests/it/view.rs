@@ -310,7 +310,7 @@ fn a_program_recorded_in_the_viewer_ends_the_command_as_it_ended() {
     seat.send("i");
     seat.wait_text("Instruction from snapshot 9");
     seat.send("less noise\r");
-    seat.wait_text("kept in rv.instructions.jsonl");
+    seat.wait_text("kept in rv.ahr");
     seat.send("\r");
     seat.wait_text("TYPING");
     seat.send("\r");

@@ -107,8 +107,8 @@ impl Withholding {
             Event::Input { by: Author::Party(_), bytes, hidden } => {
                 *hidden |= self.typed(bytes, *hidden, entry.at.mono);
             }
-            // A caller waits for the one, and nothing comes after the other.
-            Event::Snapshot { .. } | Event::Exit(_) => self.release_all(out),
+            // A caller waits for the first two, and nothing comes after the third.
+            Event::Snapshot { .. } | Event::Instruction(_) | Event::Exit(_) => self.release_all(out),
             _ => {}
         }
         match self.deadline {

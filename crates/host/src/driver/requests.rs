@@ -4,7 +4,7 @@ use std::io;
 
 use tapdeck_core::{Event, Stamp};
 
-use super::snapshot::SnapshotRequest;
+use super::snapshot::AnchorRequest;
 use super::{Driver, Ended};
 use crate::backend::{Backend, StopSignal};
 use crate::inbox::Request;
@@ -12,7 +12,7 @@ use crate::inbox::Request;
 impl<B: Backend> Driver<B> {
     /// Does what other threads have asked for.
     pub(super) fn serve_inbox(&mut self, now: Stamp) -> io::Result<()> {
-        let mut snapshots = Vec::new();
+        let mut anchored = Vec::new();
         for request in self.handle.drain() {
             // Replies are discarded where they cannot be sent: a caller that has stopped waiting no
             // longer wants them.
@@ -85,10 +85,10 @@ impl<B: Backend> Driver<B> {
                 Request::Waiting(reply) => {
                     let _ = reply.send(self.gate.waiting());
                 }
-                Request::Snapshot(taken, reply) => snapshots.push(SnapshotRequest { taken, reply }),
+                Request::Anchored(event, reply) => anchored.push(AnchorRequest { event, reply }),
             }
             self.log_changes(now);
         }
-        self.take_snapshots(snapshots, now)
+        self.anchor(anchored, now)
     }
 }

@@ -1,14 +1,14 @@
-//! Snapshots of the file system: each is anchored behind everything that the program had written
-//! when its notice arrived.
+//! Snapshots of the file system, and instructions: each is anchored behind everything that the
+//! program had written when its notice arrived.
 
 use std::io;
 use std::sync::mpsc::Sender;
 
-use tapdeck_core::Stamp;
+use tapdeck_core::{Event, Stamp};
 
 use super::Driver;
 use crate::backend::{Backend, Got};
-use crate::inbox::{Anchor, NewSnapshot, SnapshotError};
+use crate::inbox::{Anchor, SnapshotError};
 use crate::user_side::UserSide;
 
 /// What a terminal or two pipes can hold is less than this, so a program that never stops writing
@@ -18,21 +18,21 @@ const DRAIN_BYTES: usize = 1 << 20;
 const BACKLOG_LIMIT: usize = 8 << 20;
 
 /// A notice, with the way back.
-pub(super) struct SnapshotRequest {
-    pub(super) taken: NewSnapshot,
+pub(super) struct AnchorRequest {
+    pub(super) event: Event,
     pub(super) reply: Sender<Result<Anchor, SnapshotError>>,
 }
 
 impl<B: Backend> Driver<B> {
     /// Anchors those that came together at one place: one look at the output does for all.
-    pub(super) fn take_snapshots(&mut self, requests: Vec<SnapshotRequest>, now: Stamp) -> io::Result<()> {
+    pub(super) fn anchor(&mut self, requests: Vec<AnchorRequest>, now: Stamp) -> io::Result<()> {
         if requests.is_empty() {
             return Ok(());
         }
         let drained = self.drain_output(now)?;
-        for SnapshotRequest { taken, reply } in requests {
+        for AnchorRequest { event, reply } in requests {
             if drained {
-                self.log.append_awaited(taken.event(), now, reply);
+                self.log.append_awaited(event, now, reply);
             } else {
                 // A receiver that is gone no longer wants the answer.
                 let _ = reply.send(Err(SnapshotError::HeldUp));

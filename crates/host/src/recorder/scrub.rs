@@ -86,9 +86,10 @@ impl Held {
     /// What may be written now, masked; with `all`, everything.
     pub(super) fn release(&mut self, now: WallTime, all: bool) -> Vec<Entry> {
         let Some(first) = self.queue.front().map(|e| e.at.wall) else { return Vec::new() };
-        // A caller waits for a snapshot to be on disk, and from a session that has ended nothing
-        // more comes.
-        let urgent = |e: &Entry| matches!(e.event, Event::Snapshot { .. } | Event::Exit(_));
+        // A caller waits for a snapshot or an instruction to be on disk, and nothing comes from a
+        // session that has ended.
+        let urgent =
+            |e: &Entry| matches!(e.event, Event::Snapshot { .. } | Event::Instruction(_) | Event::Exit(_));
         let all = all || self.weight > MAX_HELD || self.queue.iter().any(urgent);
         if !all && now < self.due {
             return Vec::new();

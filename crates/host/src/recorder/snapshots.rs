@@ -1,4 +1,4 @@
-//! The snapshots that wait to be on disk.
+//! The snapshots and instructions that wait to be on disk.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write};
@@ -12,20 +12,26 @@ use crate::disk::{self, DiskFile};
 use crate::inbox::{Anchor, SnapshotError};
 use crate::shared::SharedLog;
 
-/// Answers the callers that took snapshots, once these are on disk. When this is dropped, by a
-/// panic of the recorder too, callers that still wait hear that the session is not recorded any
-/// more.
+/// Answers the callers that took snapshots or gave instructions, once these are on disk. When this
+/// is dropped, by a panic of the recorder too, callers that still wait hear that the session is not
+/// recorded any more.
 pub(super) struct Snapshots {
     log: SharedLog,
     reader: ReaderId,
     waiting: Vec<(Seq, Anchor)>,
-    /// Lines of events about them.
-    lines: String,
+    /// Lines about them: of events, and of instructions.
+    lines: Lines,
+}
+
+#[derive(Default)]
+pub(super) struct Lines {
+    pub(super) events: String,
+    pub(super) instructions: Vec<u8>,
 }
 
 impl Snapshots {
     pub(super) fn new(log: SharedLog, reader: ReaderId) -> Self {
-        Self { log, reader, waiting: Vec::new(), lines: String::new() }
+        Self { log, reader, waiting: Vec::new(), lines: Lines::default() }
     }
 
     /// Whether there are any to put on disk.
@@ -35,11 +41,16 @@ impl Snapshots {
 
     pub(super) fn add(&mut self, seq: Seq, anchor: Anchor, line: &str) {
         self.waiting.push((seq, anchor));
-        self.lines.push_str(line);
+        self.lines.events.push_str(line);
+    }
+
+    pub(super) fn add_instruction(&mut self, seq: Seq, anchor: Anchor, line: &[u8]) {
+        self.waiting.push((seq, anchor));
+        self.lines.instructions.extend_from_slice(line);
     }
 
     /// The lines about those that wait.
-    pub(super) fn take_lines(&mut self) -> String {
+    pub(super) fn take_lines(&mut self) -> Lines {
         std::mem::take(&mut self.lines)
     }
 

@@ -80,6 +80,7 @@ pub enum Done {
     Brokered(Brokered),
     Resized(Resized),
     Recorded(Recorded),
+    Instructed(Instructed),
     Nothing(Nothing),
 }
 
@@ -101,6 +102,7 @@ done! {
     Brokered as Brokered,
     Resized as Resized,
     Recorded as Recorded,
+    Instructed as Instructed,
     Nothing as Nothing,
 }
 
@@ -175,6 +177,14 @@ pub struct Resized {
 pub struct Recorded {
     /// Where the recording begins, as a byte of the output; to a `stop`, where it ends.
     pub from: u64,
+}
+
+/// To `INSTRUCT`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Instructed {
+    /// The id of the instruction.
+    pub id: u64,
 }
 
 /// To requests with nothing to say.

@@ -293,6 +293,10 @@ verbs! {
         needs "drive", reads Output, page true, example "{\"label\":\"here\"}",
         "at most 1000 bytes; marks this moment in the recordings of the session",
         "denied if the session is not recorded";
+    "INSTRUCT" Instruct(Instruct) object -> "OK" reply::Instructed,
+        needs "drive", reads Output, page true, example "{\"text\":\"x\"}",
+        "at most 61440 bytes of `text`; by default it is new, and stands behind all output; with the `id` of another it replaces that, and without `text` deletes it",
+        "denied if the session is not recorded as an .ahr, where it is within 250 ms";
     "KILL" Kill(Kill) object -> "OK" reply::Nothing,
         needs "the stick, or administer", reads Nothing, page false, example "{\"signal\":\"CONT\"}",
         "without a signal, the session ends the program",
@@ -882,6 +886,41 @@ impl TryFrom<AnySize> for Resize {
 pub struct Mark {
     /// A name for the moment; may be empty.
     #[serde(deserialize_with = "fields::or_default", skip_serializing_if = "String::is_empty")]
+    pub label: String,
+}
+
+/// `INSTRUCT`: writes, changes or deletes an instruction in the recording of the session.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct Instruct {
+    /// The id of the instruction to change or delete.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<u64>,
+    /// Bytes of the recording's output before its place.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub anchor_byte: Option<u64>,
+    /// Number of the line that it stands behind, if the client knows it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<u64>,
+    /// The snapshot to branch from, if the client knows it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub snapshot: Option<SnapshotPlace>,
+    /// What to do differently from there on.
+    #[serde(deserialize_with = "fields::or_default", skip_serializing_if = "String::is_empty")]
+    pub text: String,
+}
+
+/// A snapshot in the recording of the session.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SnapshotPlace {
+    /// Its number.
+    pub id: u64,
+    /// Bytes of output before it.
+    pub anchor_byte: u64,
+    /// Its label.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub label: String,
 }
 

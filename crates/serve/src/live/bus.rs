@@ -150,6 +150,7 @@ impl Hub {
             Request::Kill(asked) => Ok(session.kill(client, &asked)?.into()),
             Request::Rec(asked) => Ok(session.rec(client, &asked)?.into()),
             Request::Mark(asked) => Ok(session.mark(client, &asked.label)?.into()),
+            Request::Instruct(asked) => Ok(session.instruct(client, asked)?.into()),
             Request::Rename(asked) => Ok(session.rename(client, asked)?.into()),
         }
     }

@@ -3,9 +3,11 @@
 
 use std::time::Duration;
 
-use tapdeck_core::{Fence, Need, Time, WinSize};
-use tapdeck_host::signals;
-use tapdeck_proto::bus::{self, Brokered, Denied, Key, Nothing, Recorded, Released, Resized, Taken, Typed};
+use tapdeck_core::{Fence, Instruction, Need, SnapshotPlace, Time, WinSize};
+use tapdeck_host::{SnapshotError, signals};
+use tapdeck_proto::bus::{
+    self, Brokered, Denied, Instructed, Key, Nothing, Recorded, Released, Resized, Taken, Typed,
+};
 use tapdeck_term::Modes;
 use tapdeck_term::keys::{self, Button, KeyPress, Mods, MouseEvent, MouseKind};
 
@@ -173,6 +175,24 @@ impl LiveSession {
         }
         self.access.driver().mark(label, &client.name);
         Ok(Nothing {})
+    }
+
+    /// Answers `INSTRUCT`.
+    pub(super) fn instruct(&mut self, client: &Client, asked: bus::Instruct) -> Result<Instructed, Denied> {
+        if !self.allows(client, Need::Drive) {
+            return Err(Denied::because("an observer cannot drive"));
+        }
+        if let Some(ended) = self.ended() {
+            return Err(Denied::because(ended));
+        }
+        if !self.log.is_recorded() {
+            return Err(Denied::because(SnapshotError::NotRecorded.to_string()));
+        }
+        let bus::Instruct { id, anchor_byte: anchor, line, snapshot, text } = asked;
+        let snapshot = snapshot.map(|s| SnapshotPlace { id: s.id, anchor: s.anchor_byte, label: s.label });
+        let asked = Instruction { id: id.unwrap_or_default(), anchor, line, snapshot, text };
+        let id = self.access.driver().instruct_later(asked, self.clock.now().wall);
+        id.map(|id| Instructed { id }).map_err(|e| Denied::because(e.to_string()))
     }
 
     /// Answers `BROKER`. The broker gets the session's turns and may type into it from then on.

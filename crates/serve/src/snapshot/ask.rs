@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::frames::NoFrame;
 use crate::conn::Conn;
 use crate::door::{Address, is_trusted};
-use tapdeck_proto::snapshot::{Response, Snapshot, Taken, WireError};
+use tapdeck_proto::snapshot::{Request, Response, Taken, WireError};
 
 /// Why a notice was not recorded.
 #[derive(Debug, thiserror::Error)]
@@ -34,10 +34,10 @@ pub enum AskError {
     Io(#[source] io::Error),
 }
 
-/// Announces a snapshot to the recorder at this address, and waits for the answer at most this
-/// long.
-pub fn ask(address: &Address, snapshot: &Snapshot, within: Duration) -> Result<Taken, AskError> {
-    let frame = snapshot.to_frame().map_err(AskError::Unfit)?;
+/// Sends a snapshot or an instruction to the recorder at this address, and waits for the answer at
+/// most this long.
+pub fn ask(address: &Address, request: &Request, within: Duration) -> Result<Taken, AskError> {
+    let frame = request.to_frame().map_err(AskError::Unfit)?;
     let mut conn = connect(address)?;
     let sent = conn.write_frame(&frame, within);
     // A recorder that hangs up early may have said why.
@@ -57,10 +57,15 @@ pub fn ask(address: &Address, snapshot: &Snapshot, within: Duration) -> Result<T
         (Err(NoFrame::Wire(e)), _) => return Err(AskError::Nonsense(e.to_string())),
         (Err(NoFrame::Io(e)), _) => return Err(AskError::Io(e)),
     };
+    let id = match request {
+        Request::Snapshot(snapshot) => Some(snapshot.id),
+        // A new instruction gets its id from the recorder.
+        Request::Instruction(instruction) => Some(instruction.id).filter(|id| *id != 0),
+    };
     match Response::from_bytes(&bytes) {
-        Ok(Response::Success(taken)) if taken.id == snapshot.id => Ok(taken),
+        Ok(Response::Success(taken)) if id.is_none_or(|id| id == taken.id) => Ok(taken),
         Ok(Response::Success(taken)) => {
-            Err(AskError::Nonsense(format!("it answers for snapshot {} instead", taken.id)))
+            Err(AskError::Nonsense(format!("it answers for number {} instead", taken.id)))
         }
         Ok(Response::Failure(why)) => Err(AskError::Refused(why)),
         Err(e) => Err(AskError::Nonsense(e.to_string())),

@@ -18,7 +18,7 @@ use tapdeck_host::Clock;
 use super::frames::NoFrame;
 use crate::conn::Conn;
 use crate::door::{Address, Door};
-use tapdeck_proto::snapshot::{Response, Snapshot};
+use tapdeck_proto::snapshot::{Request, Response};
 
 /// What a client's thread needs: a frame, and a little to handle it.
 const STACK: usize = 256 * 1024;
@@ -92,7 +92,7 @@ impl Limits {
     }
 }
 
-type Handler = dyn Fn(Snapshot) -> Response + Send + Sync;
+type Handler = dyn Fn(Request) -> Response + Send + Sync;
 
 /// A client that has been let in.
 struct Client {
@@ -132,7 +132,7 @@ impl Server {
     pub fn start(
         door: Door,
         limits: Limits,
-        handler: impl Fn(Snapshot) -> Response + Send + Sync + 'static,
+        handler: impl Fn(Request) -> Response + Send + Sync + 'static,
     ) -> io::Result<Self> {
         let inner = Arc::new(Inner {
             limits,
@@ -287,8 +287,8 @@ impl Place {
 
     /// A frame that is whole is answered, and the next one may be better.
     fn answer(&self, bytes: &[u8]) -> Response {
-        match Snapshot::from_bytes(bytes) {
-            Ok(snapshot) => (self.inner.handler)(snapshot),
+        match Request::from_bytes(bytes) {
+            Ok(request) => (self.inner.handler)(request),
             Err(e) => Response::Failure(e.to_string()),
         }
     }

@@ -185,7 +185,7 @@ impl Moved {
         };
         let number = |object: &Map<String, Value>, key: &str| object.get(key).and_then(Value::as_u64);
         let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default().to_owned();
-        let is_instruction = object.contains_key("line") && object.contains_key("text");
+        let is_instruction = kind.is_empty() && object.contains_key("text");
         let gone = match (kind.as_str(), number(&object, "start_byte"), number(&object, "end_byte")) {
             (_, Some(start), Some(end)) => self.removes_part(start, end),
             _ if is_instruction => {

@@ -40,8 +40,8 @@ pub(crate) enum BranchRow<'a> {
     Line(FinalLine),
     /// A snapshot, or a marker.
     Moment(&'a Moment),
-    /// An instruction.
-    Instruction(&'a Instruction),
+    /// An instruction, with the number of the line before it.
+    Instruction(&'a Instruction, u64),
     /// A turn that no line shows.
     Turn(&'a RecordedTurn),
 }
@@ -90,7 +90,7 @@ pub(crate) fn final_lines(term: &Term) -> impl Iterator<Item = FinalLine> + '_ {
 }
 
 /// How many rows there are up to the last that shows something.
-pub(crate) fn shown_rows(term: &Term) -> usize {
+pub fn shown_rows(term: &Term) -> usize {
     let blank = term.screen().rev().take_while(|line| line.text().is_empty()).count();
     let rows = term.scrollback_len() + term.screen().len() - blank;
     if blank < term.screen().len() {
@@ -103,17 +103,21 @@ pub(crate) fn shown_rows(term: &Term) -> usize {
 pub(crate) fn branch_points<'a>(points: &BranchPoints<'a>) -> impl Iterator<Item = BranchRow<'a>> {
     let term = points.term;
     let moments = points.moments.iter().map(|m| (BranchRow::Moment(m), m.anchor));
-    let instructions = points.instructions.iter().map(|i| (BranchRow::Instruction(i), behind(i)));
+    let instructions = points.instructions.iter().map(|i| (BranchRow::Instruction(i, 0), behind(i)));
     let turns = points.turns.iter().map(|t| (BranchRow::Turn(t), t.start_byte)).collect();
     let placed = place_in_time(term, moments.chain(instructions).collect(), turns);
     let mut placed = placed.into_iter().peekable();
     let mut lines = final_lines(term).enumerate().peekable();
-    let mut row = 0;
+    let (mut row, first) = (0, term.evicted());
     std::iter::from_fn(move || {
         // A moment placed at row n stands before the n-th line, so behind the one before it.
         let lines_are_over = lines.peek().is_none();
         if let Some((_, between)) = placed.next_if(|(at, _)| *at <= row || lines_are_over) {
-            return Some(between);
+            let before = first + (row as u64).saturating_sub(1);
+            return Some(match between {
+                BranchRow::Instruction(i, _) => BranchRow::Instruction(i, i.line.unwrap_or(before)),
+                between => between,
+            });
         }
         let (i, line) = lines.next()?;
         row = i + 1;
@@ -122,7 +126,7 @@ pub(crate) fn branch_points<'a>(points: &BranchPoints<'a>) -> impl Iterator<Item
 }
 
 /// The anchor of an instruction as that of a moment: right behind the last write of its line.
-pub(super) fn behind(instruction: &Instruction) -> u64 {
+pub fn behind(instruction: &Instruction) -> u64 {
     instruction.anchor_byte.saturating_add(1)
 }
 
@@ -132,6 +136,13 @@ pub(super) fn behind(instruction: &Instruction) -> u64 {
 pub fn place_moments<T>(term: &Term, moments: Vec<(T, &Moment)>) -> Vec<(usize, T)> {
     let anchored = moments.into_iter().map(|(name, moment)| (name, moment.anchor)).collect();
     place_between(term, anchored, Vec::new())
+}
+
+/// For each number of bytes of output, the number of the last line that was complete behind them.
+pub fn lines_at(term: &Term, anchors: &[u64]) -> Vec<u64> {
+    let named = anchors.iter().map(|anchor| ((), *anchor)).collect();
+    let placed = place(term, named, false).into_iter();
+    placed.map(|((before, _), ())| term.evicted() + (before as u64).saturating_sub(1)).collect()
 }
 
 /// For each hidden turn of a recording, the number of lines before it, sorted by that.
@@ -215,7 +226,9 @@ struct JsonMoment<'a> {
 #[derive(Serialize)]
 pub(super) struct JsonInstruction<'a> {
     kind: &'static str,
-    line: u64,
+    id: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<u64>,
     anchor_byte: u64,
     ts_ns: u64,
     text: &'a str,
@@ -227,6 +240,7 @@ impl<'a> JsonInstruction<'a> {
     pub(super) fn of(instruction: &'a Instruction) -> Self {
         Self {
             kind: "instruction",
+            id: instruction.id,
             line: instruction.line,
             anchor_byte: instruction.anchor_byte,
             ts_ns: instruction.written.as_nanos(),
@@ -300,7 +314,9 @@ pub fn branch_json(points: &BranchPoints<'_>, out: impl Write) -> Result<()> {
                     (m.anchor, m.wall.map(WallTime::as_nanos), m.label.as_str());
                 out.json(&JsonMoment { kind, id, anchor_byte, ts_ns, label })?;
             }
-            BranchRow::Instruction(instruction) => out.json(&JsonInstruction::of(instruction))?,
+            BranchRow::Instruction(i, line) => {
+                out.json(&JsonInstruction { line: Some(line), ..JsonInstruction::of(i) })?;
+            }
             BranchRow::Turn(turn) => out.json(&JsonTurn::of(turn))?,
         }
     }
@@ -349,8 +365,8 @@ pub(super) fn csv_row(row: &BranchRow<'_>) -> String {
                 cell(&m.label)
             )
         }
-        BranchRow::Instruction(i) => {
-            let (line, byte, ts) = (i.line, i.anchor_byte, i.written.as_nanos());
+        BranchRow::Instruction(i, line) => {
+            let (byte, ts) = (i.anchor_byte, i.written.as_nanos());
             format!("instruction,{line},{byte},{ts},{}\r\n", cell(i.text.trim_end()))
         }
         BranchRow::Turn(turn) => {
@@ -392,8 +408,8 @@ pub fn branch_md(points: &BranchPoints<'_>, out: impl Write) -> Result<()> {
                 };
                 format!("| **{badge}** | **{}** | **{}** |\n", m.anchor, plain_md(&m.label))
             }
-            BranchRow::Instruction(i) => {
-                format!("| **✏️ line {}** | **{}** | **{}** |\n", i.line, i.anchor_byte, lines_md(&i.text))
+            BranchRow::Instruction(i, line) => {
+                format!("| **✏️ line {line}** | **{}** | **{}** |\n", i.anchor_byte, lines_md(&i.text))
             }
             BranchRow::Turn(turn) => {
                 let row = |part: &str, byte: u64, text: &str| {

@@ -136,7 +136,7 @@ fn transcript<W: Write>(replay: &Replay, out: &mut Out<W>) -> Result<()> {
                     markup(line, &mut text);
                 }
             }
-            BranchRow::Moment(_) | BranchRow::Instruction(_) => continue,
+            BranchRow::Moment(_) | BranchRow::Instruction(..) => continue,
         }
         text.push('\n');
         out.put(text)?;

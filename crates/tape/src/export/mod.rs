@@ -17,8 +17,11 @@ use tapdeck_term::{is_unsafe, printable_json};
 
 use crate::{Error, FilePosition, Result};
 
-pub use branch::{BranchPoints, branch_csv, branch_json, branch_md, place_moments, place_turns};
-pub(crate) use branch::{FinalLine, shown_rows};
+pub(crate) use branch::FinalLine;
+pub use branch::{
+    BranchPoints, behind, branch_csv, branch_json, branch_md, lines_at, place_moments, place_turns,
+    shown_rows,
+};
 
 pub use conversation::{ConversationAs, conversation};
 pub use html::{HtmlOptions, html, row_flags};

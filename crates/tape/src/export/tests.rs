@@ -62,7 +62,7 @@ fn rows_with(replay: &Replay, instructions: &[Instruction]) -> Vec<String> {
         .map(|row| match row {
             BranchRow::Line(line) => line.text,
             BranchRow::Moment(m) => format!("<{}>", m.label),
-            BranchRow::Instruction(i) => format!("<i{}: {}>", i.line, i.text),
+            BranchRow::Instruction(i, line) => format!("<i{line}: {}>", i.text),
             BranchRow::Turn(turn) => format!("<turn {}: {} {}>", turn.number, turn.input, turn.text.trim()),
         })
         .collect()
@@ -396,7 +396,7 @@ fn instruction(line: u64, anchor_byte: u64, text: &str) -> Instruction {
         deleted: false,
         written: WallTime::from_nanos(5),
         anchor_byte,
-        line,
+        line: Some(line),
         snapshot: None,
         text: text.to_owned(),
     }

@@ -319,9 +319,11 @@ impl<W: Write> LineWriter<W> {
         match between {
             Between::Marked(Waiting::Moment(moment)) => self.moment(&replay.moments()[moment]),
             Between::Marked(Waiting::Instruction(i)) => {
+                let instruction = &self.instructions[i];
+                let line = instruction.line.unwrap_or(self.lines.saturating_sub(1));
                 let text = match self.form {
-                    LinesAs::Csv => csv_row(&BranchRow::Instruction(&self.instructions[i])),
-                    _ => instruction_md(&self.instructions[i]),
+                    LinesAs::Csv => csv_row(&BranchRow::Instruction(instruction, line)),
+                    _ => instruction_md(instruction, line),
                 };
                 self.out.put(text)
             }
@@ -401,10 +403,10 @@ impl<W: Write> LineWriter<W> {
 }
 
 /// An instruction, between blocks of lines.
-fn instruction_md(instruction: &Instruction) -> String {
+fn instruction_md(instruction: &Instruction, line: u64) -> String {
     let fence = fence_for(instruction.text.lines().map(Cow::from));
     let text = printable_lines(instruction.text.trim_end());
-    format!("**✏️ instruction at line {}**\n\n{fence}text\n{text}\n{fence}\n\n", instruction.line)
+    format!("**✏️ instruction at line {line}**\n\n{fence}text\n{text}\n{fence}\n\n")
 }
 
 /// What a list of moments lacks.

@@ -6,6 +6,7 @@ use tapdeck_tape::{Item, RecordedTree, Replay};
 
 use crate::cmd::play::find_moment;
 use crate::failure::{Failure, Result};
+use crate::locate;
 use crate::parse::{self, Position};
 
 /// Every line that is kept of a recording.
@@ -110,14 +111,10 @@ fn before_byte(trees: &[RecordedTree], byte: u64) -> Option<&RecordedTree> {
 fn written(source: &Source, line: u64) -> Result<u64> {
     let mut reader = source.open()?;
     let replay = Replay::to_end(&mut *reader, ALL_ROWS).map_err(|e| source.read_error(e))?;
-    let (term, path) = (replay.term(), source.path().display());
-    let first = term.evicted();
-    let row = line.checked_sub(first).and_then(|row| usize::try_from(row).ok());
-    let row = row.and_then(|row| term.lines().nth(row)).ok_or_else(|| {
+    let path = source.path().display();
+    locate::written(replay.term(), line).ok_or_else(|| {
         Failure::not_found(format!("{path} has no line {line}: see tapdeck branch-points {path}"))
-    })?;
-    // A line that was never written to was there from the start.
-    Ok(row.written().unwrap_or(0))
+    })
 }
 
 #[cfg(test)]

@@ -109,7 +109,7 @@ impl Instruct {
             deleted: false,
             written,
             anchor_byte: self.anchor,
-            line: self.row,
+            line: Some(self.row),
             snapshot: self.snapshot.as_ref().and_then(Branch::of),
             text: self.text(),
         }
@@ -196,7 +196,7 @@ mod tests {
             deleted: false,
             written: WallTime::ZERO,
             anchor_byte: 3,
-            line: 0,
+            line: None,
             snapshot: Some(Branch { id: 42, anchor_byte: 9, label: "cp".into() }),
             text: "rm {recording}; $(x)".into(),
         };

@@ -127,7 +127,7 @@ mod tests {
             deleted: false,
             written: WallTime::ZERO,
             anchor_byte: 7,
-            line: 1,
+            line: Some(1),
             snapshot: None,
             text: "x".into(),
         };

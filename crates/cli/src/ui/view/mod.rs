@@ -28,13 +28,13 @@ use std::time::Duration;
 
 use ratatui::layout::Rect;
 use tapdeck_core::{Offset, Time, WallTime};
-use tapdeck_host::{AppendError, Goal, PlayError, append_lines, append_part, sidecar};
-use tapdeck_tape::ahr::parts::INSTRUCTIONS;
+use tapdeck_host::{Goal, PlayError};
 use tapdeck_tape::{Instruction, Moment, nearest_snapshot};
 use tapdeck_term::Term;
 
 pub use crate::tape::Tape;
 
+use crate::instructions::keep;
 use crate::keymap::Keymap;
 
 use super::live::Live;
@@ -624,7 +624,7 @@ impl App {
             Ok(kept) => kept,
             Err(why) => {
                 // The text stays in the box.
-                self.notify(why, Mood::Wrong);
+                self.notify(format!("not kept: {why}"), Mood::Wrong);
                 return;
             }
         };
@@ -639,27 +639,6 @@ impl App {
             self.mode = Mode::AskBranch(Box::new(instruction));
         }
     }
-}
-
-/// Keeps an instruction, and returns where: in the recording or, while that is in progress or is of
-/// another format, beside it. The recorder takes it from there at the end.
-fn keep(path: &Path, instruction: &Instruction) -> Result<PathBuf, String> {
-    // An empty recording may become an encrypted one.
-    let is_empty = path.metadata().is_ok_and(|about| about.len() == 0);
-    if is_empty || tapdeck_host::is_encrypted(path) {
-        return Err("not kept: it would stand in the clear beside an encrypted recording".to_owned());
-    }
-    let line = instruction.to_line();
-    if tapdeck_host::is_native(path) {
-        match append_part(path, INSTRUCTIONS, &line) {
-            Err(AppendError::Busy(_)) => {}
-            kept => return kept.map(|()| path.to_owned()).map_err(|e| format!("not kept: {e}")),
-        }
-    }
-    let beside = sidecar(path, INSTRUCTIONS);
-    let kept = append_lines(&beside, &line);
-    kept.map_err(|e| format!("cannot write {}: {e}", beside.display()))?;
-    Ok(beside)
 }
 
 #[cfg(test)]

@@ -5,10 +5,13 @@ use std::io::BufReader;
 use std::path::Path;
 use std::vec::Drain;
 
-use tapdeck_core::{Entry, Event, Exit, Lag, Offset, ReaderId, Stamp, Stream, WallTime, WinSize};
+use tapdeck_core::{
+    Entry, Event, Exit, Instruction, Lag, Offset, ReaderId, Seq, Stamp, Stream, WallTime, WinSize,
+};
 use tapdeck_tape::ahr::parts::EVENTS;
 use tapdeck_tape::ahr::{BLOCK_LIMIT, BlockBuilder, Mark, Record, labels_of};
 use tapdeck_tape::meta::{self, Meta};
+use tapdeck_tape::scrub::scrub_line;
 
 use super::file::RecordingFile;
 use super::live::{Indexing, LiveIndex};
@@ -146,8 +149,9 @@ impl NativeTap {
         let mut entries = entries.peekable();
         while let Some(entry) = entries.next() {
             self.take_entry(entry);
-            // Snapshots that came together share a block and a sync; what follows them does not.
-            let more = entries.peek().is_some_and(|e| matches!(e.event, Event::Snapshot { .. }));
+            // Those that came together share a block and a sync; what follows them does not.
+            let is_awaited = |e: &Entry| matches!(e.event, Event::Snapshot { .. } | Event::Instruction(_));
+            let more = entries.peek().is_some_and(is_awaited);
             if !more && self.snapshots.waiting() {
                 self.commit_snapshots();
             }
@@ -191,6 +195,9 @@ impl NativeTap {
                 if let Some(tree) = tree {
                     self.write_event(&events::tree(ts, id, anchor.byte.0, &tree));
                 }
+            }
+            Event::Instruction(asked) => {
+                self.take_instruction(&asked, entry.seq, entry.offset, entry.at.wall)
             }
             Event::Marker { label, by } => {
                 self.markers += 1;
@@ -238,14 +245,30 @@ impl NativeTap {
         }
     }
 
-    /// Puts the snapshots in hand on disk, and only then answers their callers.
+    /// Takes an instruction, which stands behind no more than has been written.
+    fn take_instruction(&mut self, asked: &Instruction, seq: Seq, written: Offset, at: WallTime) {
+        if !self.snapshots.waiting() {
+            self.refusal = None;
+        }
+        let written = written + self.base_off;
+        let byte = asked.anchor.map_or(written, |anchor| written.min(Offset(anchor)));
+        let line = tapdeck_tape::Instruction::recorded(asked, byte, at).to_line();
+        let scrubbed = self.held.as_mut().map(|held| scrub_line(&line, held.scrubber()));
+        self.snapshots.add_instruction(seq, Anchor { byte, at }, scrubbed.as_deref().unwrap_or(&line));
+    }
+
+    /// Puts the snapshots and instructions in hand on disk, and only then answers their callers.
     fn commit_snapshots(&mut self) {
         self.write_block(false);
         let lines = self.snapshots.take_lines();
         if self.refusal.is_none() {
-            self.write_event(&lines);
-            self.write_parts();
+            self.write_event(&lines.events);
+            let kept = self.write_instructions(&lines.instructions);
             self.sync();
+            if !kept {
+                self.refusal =
+                    Some(self.report.trouble.clone().unwrap_or_else(|| "the disk takes none".into()));
+            }
         }
         let refusal = match (&self.refusal, &self.disk) {
             (Some(refusal), _) => Some(refusal.clone()),

@@ -65,6 +65,16 @@ impl NativeTap {
         self.parts_wait();
     }
 
+    /// Writes instructions, with the parts that wait. Returns whether the disk has taken them; what
+    /// it did not take is not tried again.
+    pub(super) fn write_instructions(&mut self, lines: &[u8]) -> bool {
+        self.parts.instructions.extend_from_slice(lines);
+        self.write_parts();
+        let kept = self.parts.instructions.is_empty();
+        self.parts.instructions.clear();
+        kept
+    }
+
     /// Describes the recording. What is to be masked may be learned later, so such a recording is
     /// described in full at its end alone.
     pub(super) fn describe(&mut self) {
@@ -143,7 +153,7 @@ impl NativeTap {
     pub(super) fn close_parts(&mut self) {
         // Of a short session, the last description is the only one.
         self.parts.meta.clear();
-        // What was written about it while it was recorded waits beside it.
+        // What its session could not be given while it was recorded waits beside it.
         let beside = sidecar(self.file.path(), INSTRUCTIONS);
         // Most often there is none.
         let instructions = std::fs::read(&beside).unwrap_or_default();

@@ -9,7 +9,7 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::style::{Color, Modifier};
 use tapdeck_core::{Exit, Time, WallTime};
-use tapdeck_host::Source;
+use tapdeck_host::{Source, sidecar};
 use tapdeck_term::Size;
 
 use super::*;
