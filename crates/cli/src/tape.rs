@@ -8,6 +8,7 @@ use std::time::Duration;
 use tapdeck_core::Offset;
 use tapdeck_host::backend::Pace;
 use tapdeck_host::{Goal, PlayError, Player, Source};
+use tapdeck_tape::export::behind;
 use tapdeck_tape::{Instruction, Kind, Moment, Time};
 use tapdeck_term::{Settings, Term};
 
@@ -32,6 +33,15 @@ const MAX_OWED: usize = 16;
 /// could get before it.
 const JUST_PASSED: Duration = Duration::from_secs(1);
 
+/// What a jump stops at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Stop {
+    /// A marker or a snapshot.
+    Moment(Moment),
+    /// An instruction.
+    Instruction(Instruction),
+}
+
 /// A recording with a place in it.
 pub struct Tape {
     player: Player,
@@ -51,8 +61,10 @@ pub struct Tape {
     /// back.
     owed: VecDeque<bool>,
     /// The label of the moment jumped to last, or that there was none, until it is told.
-    hopped: Option<Option<Moment>>,
+    hopped: Option<Option<Stop>>,
     instructions: Vec<Instruction>,
+    /// Jumps stop at instructions, too.
+    stops_at_instructions: bool,
     shown: Time,
     /// It waits at the end for more, and when it last looked for that.
     following: Option<Time>,
@@ -89,6 +101,7 @@ impl Tape {
             owed: VecDeque::new(),
             hopped: None,
             instructions,
+            stops_at_instructions: false,
             shown: Time::ZERO,
             following: None,
         }
@@ -149,9 +162,14 @@ impl Tape {
         &self.instructions
     }
 
-    /// Adds an instruction.
+    /// Takes an instruction that was written, changed or deleted.
     pub fn instructed(&mut self, instruction: Instruction) {
-        self.instructions.push(instruction);
+        instruction.apply_to(&mut self.instructions);
+    }
+
+    /// Has [`Tape::hop`] stop at instructions, too.
+    pub fn stop_at_instructions(&mut self) {
+        self.stops_at_instructions = true;
     }
 
     /// Whether it plays.
@@ -426,7 +444,7 @@ impl Tape {
 
     /// The moment that [`Tape::hop`] went to, if it did and this was not told yet; none within when
     /// there was no moment to go to.
-    pub fn take_hop(&mut self) -> Option<Option<Moment>> {
+    pub fn take_hop(&mut self) -> Option<Option<Stop>> {
         self.hopped.take()
     }
 
@@ -439,11 +457,28 @@ impl Tape {
             let mut before = self.moments.iter().rev();
             before.find(|m| (m.anchor, m.time) < (offset, at) && m.time + since <= at)
         };
-        self.hopped = Some(moment.cloned());
-        if let Some(goal) = moment.map(Goal::from) {
-            self.begin(goal, now)?;
+        let anchor = moment.map(|m| m.anchor);
+        let (goal, stop) = match (moment, self.instruction_before(forth, offset, anchor)) {
+            (_, Some(instruction)) => {
+                let goal = Goal::Byte(Offset(behind(instruction)));
+                (Some(goal), Some(Stop::Instruction(instruction.clone())))
+            }
+            (moment, None) => (moment.map(Goal::from), moment.cloned().map(Stop::Moment)),
+        };
+        self.hopped = Some(stop);
+        goal.map_or(Ok(()), |goal| self.begin(goal, now))
+    }
+
+    /// The instruction that comes next in a direction, if that is before this anchor.
+    fn instruction_before(&self, forth: bool, offset: u64, anchor: Option<u64>) -> Option<&Instruction> {
+        let all = self.instructions.iter().filter(|_| self.stops_at_instructions);
+        if forth {
+            let ahead = all.filter(|i| behind(i) > offset && anchor.is_none_or(|at| behind(i) < at));
+            ahead.min_by_key(|i| i.anchor_byte)
+        } else {
+            let passed = all.filter(|i| behind(i) < offset && anchor.is_none_or(|at| behind(i) > at));
+            passed.max_by_key(|i| i.anchor_byte)
         }
-        Ok(())
     }
 
     /// Goes to a place.

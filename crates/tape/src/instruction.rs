@@ -75,6 +75,17 @@ impl Instruction {
         }
     }
 
+    /// Brings a list up to date: adds it, or replaces or deletes the one with its id.
+    pub fn apply_to(self, list: &mut Vec<Self>) {
+        let there = list.iter().position(|other| other.id == self.id);
+        match there {
+            Some(at) if self.deleted => drop(list.remove(at)),
+            Some(at) => list[at] = self,
+            None if self.deleted => {}
+            None => list.push(self),
+        }
+    }
+
     /// As a line of the sidecar.
     pub fn to_line(&self) -> Vec<u8> {
         let mut line = serde_json::to_vec(self).unwrap_or_default();

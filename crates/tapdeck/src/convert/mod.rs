@@ -35,7 +35,7 @@ use tapdeck_tape::export::{self, Annotations, HtmlOptions, LinesAs, SvgOptions};
 use tapdeck_tape::zst::ZstWriter;
 use tapdeck_tape::{
     Container, EventReader, EventWriter, Format, Header, Item, Kind, Loss, Parts, Replay, convert as copy,
-    writer,
+    instructions_of, writer,
 };
 use tapdeck_term::Theme;
 
@@ -403,6 +403,10 @@ impl Conversion {
             let opened = self.open_edited(source, &count)?;
             (beside, annotations.turns) = (opened.beside, opened.turns);
             edited = Some(opened.edited);
+            if let Some(lines) = beside.instructions.take_if(|_| self.to.has_turns()) {
+                let read = |why| SourceError::Read { path: self.input.clone(), why };
+                annotations.instructions = instructions_of(lines).map_err(read)?;
+            }
             (from, opened.reader, opened.total)
         } else if is_stream(&self.input) {
             let (from, reader) = open_stream(&self.input, self.from, self.timing.as_deref(), &count)?;
@@ -592,7 +596,7 @@ impl Conversion {
             To::Html => {
                 let mut html = HtmlOptions::default();
                 html.theme = svg.theme;
-                export::html(reader, annotations.turns, html, BufWriter::new(&mut *main))
+                export::html(reader, annotations, html, BufWriter::new(&mut *main))
             }
             To::Svg => {
                 let film = export::svg_animated(reader, svg, BufWriter::new(&mut *main));

@@ -15,12 +15,12 @@ use tapdeck_term::{Attrs, Colour, Generation, Line, LineSize, Palette, Size, Sty
 use super::branch::{BranchPoints, BranchRow, branch_points};
 use super::pieces::pieces;
 use super::theme_css::theme_css;
-use super::{Out, markup, script_json};
+use super::{Annotations, Out, markup, script_json};
 use crate::cast::theme_of;
 use crate::event::{EventReader, Item, Kind};
+use crate::instruction::Instruction;
 use crate::push_fmt::PushFmt;
 use crate::replay::Replay;
-use crate::turns::RecordedTurn;
 use crate::{Result, base64};
 
 const SCRIPT: &str = include_str!("player.js");
@@ -50,17 +50,18 @@ impl Default for HtmlOptions {
 }
 
 /// Writes the page, streaming: memory does not grow with the recording. The transcript has those of
-/// the turns between its lines that were shown in the alternate screen.
+/// the instructions between its lines, and the turns that were shown in the alternate screen.
 ///
 /// # Errors
 /// When the recording cannot be read on or the writer fails.
 pub fn html(
     reader: &mut dyn EventReader,
-    turns: Vec<RecordedTurn>,
+    annotations: impl Into<Annotations>,
     options: HtmlOptions,
     out: impl Write,
 ) -> Result<()> {
     let mut out = Out::new(out);
+    let Annotations { turns, instructions } = annotations.into();
     let header = reader.header().clone();
     let mut title = String::new();
     markup(header.title.as_deref().or(header.command.as_deref()).unwrap_or("Recording"), &mut title);
@@ -112,20 +113,22 @@ pub fn html(
     let tail = json!({"duration": replay.time().as_millis(), "moments": moments});
     out.put(format!("<script type=\"application/json\" id=\"tail\">{}</script>\n", script_json(&tail)))?;
     if options.transcript > 0 {
-        transcript(&replay, &mut out)?;
+        transcript(&replay, &instructions, &mut out)?;
     }
     out.put(format!("<script>{SCRIPT}</script>\n</body>\n</html>\n"))?;
     out.flush()
 }
 
-/// Writes the final lines and the hidden turns, which a reader can search and copy.
-fn transcript<W: Write>(replay: &Replay, out: &mut Out<W>) -> Result<()> {
+/// Writes the final lines, the instructions and the hidden turns, which a reader can search and
+/// copy.
+fn transcript<W: Write>(replay: &Replay, instructions: &[Instruction], out: &mut Out<W>) -> Result<()> {
     let left_out = match replay.term().evicted() {
         0 => String::new(),
         n => format!(" (without the first {n} lines)"),
     };
     out.put(format!("<details><summary>Transcript{left_out}</summary>\n<pre id=\"transcript\">"))?;
-    let points = BranchPoints { turns: replay.hidden_turns(), ..BranchPoints::new(replay.term(), &[]) };
+    let turns = replay.hidden_turns();
+    let points = BranchPoints { turns, instructions, ..BranchPoints::new(replay.term(), &[]) };
     for row in branch_points(&points) {
         let mut text = String::new();
         match row {
@@ -136,7 +139,15 @@ fn transcript<W: Write>(replay: &Replay, out: &mut Out<W>) -> Result<()> {
                     markup(line, &mut text);
                 }
             }
-            BranchRow::Moment(_) | BranchRow::Instruction(..) => continue,
+            BranchRow::Instruction(instruction, line) => {
+                text.push_fmt(format_args!("<mark>✏️ instruction at line {line}: "));
+                for (i, line) in instruction.text.trim_end().lines().enumerate() {
+                    text.push_str(if i == 0 { "" } else { "\n" });
+                    markup(line, &mut text);
+                }
+                text.push_str("</mark>");
+            }
+            BranchRow::Moment(_) => continue,
         }
         text.push('\n');
         out.put(text)?;

@@ -142,7 +142,7 @@ fn hostile_text_stays_text() {
         || vec![out(evil), Kind::Marker("</script>=1 | ``` <b>".to_owned()), Kind::Exit(Exit::Code(0))];
     let replay = Replay::to_end(&mut session(kinds()), 100).unwrap();
 
-    let page = text_of(|w| html(&mut session(kinds()), Vec::new(), HtmlOptions::default(), w));
+    let page = text_of(|w| html(&mut session(kinds()), Annotations::default(), HtmlOptions::default(), w));
     assert!(!page.contains("<img") && !page.contains("<script>alert"), "{page}");
     assert_eq!(page.matches("</script>").count(), 4, "head, frames, tail and player");
     assert!(page.contains("default-src 'none'"));
@@ -177,7 +177,8 @@ fn hostile_text_stays_text() {
 #[test]
 fn only_links_to_the_web_can_be_followed() {
     let text = "\x1b]8;;https://e.x/</script>\x1b\\here\x1b]8;;javascript:a()\x1b\\there\x1b]8;;https://\u{202e}\x1b\\else";
-    let page = text_of(|w| html(&mut session(vec![out(text)]), Vec::new(), HtmlOptions::default(), w));
+    let page =
+        text_of(|w| html(&mut session(vec![out(text)]), Annotations::default(), HtmlOptions::default(), w));
     assert!(page.contains(r#"[["","","","","https://e.x/\u003c/script>"],["","",""]]"#), "{page}");
 }
 
@@ -299,7 +300,7 @@ fn exports_have_the_colours_of_a_theme() {
             ("film", text_of(|w| svg_animated(&mut session(kinds()), svg, w).map(drop))),
             ("film of its own", text_of(|w| svg_animated(&mut carrying, SvgOptions::default(), w).map(drop))),
             ("pre", text_of(|w| html_still(replay.term(), *theme, w))),
-            ("page", text_of(|w| html(&mut session(kinds()), Vec::new(), page, w))),
+            ("page", text_of(|w| html(&mut session(kinds()), Annotations::default(), page, w))),
         ] {
             let Theme { background, ansi, .. } = theme;
             for colour in [background, &ansi[4], &ansi[11]] {
@@ -453,6 +454,16 @@ fn snapshots_and_instructions_are_in_order_of_time() {
         let json: serde_json::Value = serde_json::from_str(&export(LinesAs::Json)).unwrap();
         assert_eq!(json["instructions"][0]["text"], "use <b>", "{json}");
     }
+    let known = Annotations { instructions: instructions.to_vec(), ..Annotations::default() };
+    let page = text_of(|w| html(&mut session(events()), known, HtmlOptions::default(), w));
+    let (_, transcript) = page.split_once("<pre id=\"transcript\">").expect("a transcript");
+    let wanted = "uno\ntwo\n<mark>✏️ instruction at line 1: use &lt;b&gt;</mark>\nthree\n";
+    assert!(transcript.starts_with(wanted), "{transcript}");
+    assert!(transcript.contains("four\n<mark>✏️ instruction at line 3: =end\nit</mark>\n"), "{transcript}");
+
+    // Without a line of its own, one belongs to the line that was being written.
+    let unplaced = [Instruction { line: None, ..instruction(9, two, "x") }];
+    assert_eq!(rows_with(&replay, &unplaced)[..3], ["uno", "two", "<i1: x>"]);
 }
 
 /// A list that lacks something did not say so.

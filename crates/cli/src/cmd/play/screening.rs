@@ -10,7 +10,7 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use tapdeck_cli::keymap::{Action, Keymap};
-use tapdeck_cli::tape::{NO_MARKER, Tape};
+use tapdeck_cli::tape::{NO_MARKER, Stop, Tape};
 use tapdeck_core::{Offset, Time};
 use tapdeck_host::{Clock, Goal, Keyboard, Player, Pressed};
 use tapdeck_tape::Kind;
@@ -424,7 +424,8 @@ impl<'a> Screening<'a> {
     /// Shows where a jump to a marker went, as soon as it is known.
     fn tell_hop(&mut self, now: Time) {
         match self.tape.take_hop() {
-            Some(Some(moment)) => self.notify(&moment_name(&moment), now),
+            Some(Some(Stop::Moment(moment))) => self.notify(&moment_name(&moment), now),
+            Some(Some(Stop::Instruction(instruction))) => self.notify(&instruction.text, now),
             Some(None) => self.notify(NO_MARKER, now),
             None => {}
         }

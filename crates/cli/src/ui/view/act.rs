@@ -59,8 +59,8 @@ impl App {
                 self.notify("there is one recording here: open another with tapdeck view FILE", Mood::Calm);
             }
             Act::Tall => self.tall = !self.tall,
-            Act::SnapshotOn => self.go_to_snapshot(true)?,
-            Act::SnapshotBack => self.go_to_snapshot(false)?,
+            Act::SnapshotOn => self.go_to_mark(true)?,
+            Act::SnapshotBack => self.go_to_mark(false)?,
             Act::Instruct if self.visible().len() == 0 => {
                 self.notify("no line is left to write behind: & and Enter shows all", Mood::Wrong);
             }

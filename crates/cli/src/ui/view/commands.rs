@@ -84,9 +84,13 @@ type Row = (&'static [&'static str], Act, &'static str);
 type Part = (&'static str, &'static [Row]);
 
 const OURS: &[Row] = &[
-    (&["{", "["], Act::SnapshotBack, "row of the previous snapshot"),
-    (&["}", "]"], Act::SnapshotOn, "row of the next snapshot"),
-    (&["i"], Act::Instruct, "write an instruction behind a line, as does a click on the left border"),
+    (&["{", "["], Act::SnapshotBack, "row of the previous snapshot or instruction"),
+    (&["}", "]"], Act::SnapshotOn, "row of the next snapshot or instruction"),
+    (
+        &["i"],
+        Act::Instruct,
+        "write, change or delete the instruction of a line, as does a click on the left border",
+    ),
     (&["y"], Act::Copy, "copy the selection, or the line, to the clipboard (OSC 52); drag to select"),
     (&["t"], Act::Tall, "as many rows as fit, or the terminal's own"),
 ];

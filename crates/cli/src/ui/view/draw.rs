@@ -12,6 +12,7 @@ use tapdeck_core::turns::AgentState;
 use unicode_width::UnicodeWidthStr;
 
 use super::commands::KeyTables;
+use super::marks::Marks;
 use super::prompt::Purpose;
 use super::rows::{self, Row};
 use super::search::Hit;
@@ -91,15 +92,20 @@ impl App {
 
     /// Brings the marks in the gutter up to date.
     pub(super) fn refresh_marks(&mut self) {
-        let (moments, instructions, offset) = match &self.origin {
-            Origin::Tape(tape) => (tape.moments(), tape.instructions(), tape.offset().0),
-            Origin::Live(live, _) => (live.moments(), &self.instructed[..], live.offset().0),
+        let offset = match &self.origin {
+            Origin::Tape(tape) => tape.offset().0,
+            Origin::Live(live, _) => live.offset().0,
         };
-        self.marks_stale = false;
-        if !moments.is_empty() || !instructions.is_empty() {
-            self.marks_stale =
-                self.marks.refresh(self.origin.term(), moments, instructions, offset, self.now);
-        }
+        let mut marks = std::mem::take(&mut self.marks);
+        let (moments, instructions) = (self.origin.moments(), self.instructions());
+        self.marks_stale = match moments.is_empty() && instructions.is_empty() {
+            true => {
+                marks = Marks::default();
+                false
+            }
+            false => marks.refresh(self.origin.term(), moments, instructions, offset, self.now),
+        };
+        self.marks = marks;
     }
 
     fn layout(&self, area: Rect) -> Layout {
@@ -116,13 +122,14 @@ impl App {
             _ => own,
         };
         let wanted = if self.tall { u16::MAX } else { wanted };
-        let left = main.width >= 8;
-        let right = main.width >= cols.saturating_add(2);
+        // The second column of the gutter is for instructions beside other marks.
+        let left = if main.width < 8 { 0 } else { 1 + u16::from(self.marks.shares_rows()) };
+        let right = main.width >= cols.saturating_add(1 + left);
         let top = main.height >= 4;
         let bottom = main.height >= wanted.saturating_add(2) || (main.height >= 10 && main.height < own);
-        let inner_width = cols.min(main.width - u16::from(left) - u16::from(right));
+        let inner_width = cols.min(main.width - left - u16::from(right));
         let inner_height = wanted.min(main.height - u16::from(top) - u16::from(bottom));
-        let width = inner_width + u16::from(left) + u16::from(right);
+        let width = inner_width + left + u16::from(right);
         let height = inner_height + u16::from(top) + u16::from(bottom);
         let frame = Rect {
             x: main.x + (main.width - width) / 2,
@@ -130,18 +137,14 @@ impl App {
             width,
             height,
         };
-        let inner = Rect {
-            x: frame.x + u16::from(left),
-            y: frame.y + u16::from(top),
-            width: inner_width,
-            height: inner_height,
-        };
+        let inner =
+            Rect { x: frame.x + left, y: frame.y + u16::from(top), width: inner_width, height: inner_height };
         Layout {
             main,
             timeline: has_timeline.then(|| row(2)),
             status: has_status.then(|| row(1)),
             frame,
-            sides: [left, right, top, bottom],
+            sides: [left > 0, right, top, bottom],
             inner,
         }
     }
@@ -270,7 +273,7 @@ impl App {
             self.paint_scrollbar(layout, buf);
         }
         if left {
-            self.paint_gutter(frame.x, inner.y, buf);
+            self.paint_gutter(frame.x, inner, buf);
         }
     }
 
@@ -311,21 +314,26 @@ impl App {
     }
 
     /// The marks of rows, on the left side of the frame.
-    fn paint_gutter(&self, x: u16, y: u16, buf: &mut Buffer) {
+    fn paint_gutter(&self, x: u16, inner: Rect, buf: &mut Buffer) {
         let styles = self.options.styles;
-        for (y, slot) in (y..).zip(&self.drawn.slots) {
+        let own_column = inner.x - x > 1;
+        for (y, slot) in (inner.y..).zip(&self.drawn.slots) {
             let Some(row) = *slot else { continue };
             let focused = self.focus == Some(row);
             let mark = self.marks.of(row).unwrap_or_default();
+            let highlight =
+                |style: Style| if focused { style.add_modifier(Modifier::REVERSED) } else { style };
+            if own_column && mark.instruction {
+                label(buf, x + 1, y, 1, "✎", highlight(styles.instruction()));
+            }
             let (symbol, style) = match mark {
                 m if m.snapshots > 0 => ("◆", styles.snapshot()),
-                m if m.instruction => ("✎", styles.instruction()),
+                m if m.instruction && !own_column => ("✎", styles.instruction()),
                 m if m.marker => ("▾", styles.marker()),
-                _ if focused => ("▶", styles.frame_chosen()),
+                m if focused && !m.instruction => ("▶", styles.frame_chosen()),
                 _ => continue,
             };
-            let style = if focused { style.add_modifier(Modifier::REVERSED) } else { style };
-            label(buf, x, y, 1, symbol, style);
+            label(buf, x, y, 1, symbol, highlight(style));
         }
     }
 

@@ -9,12 +9,12 @@ use tapdeck_host::{Goal, PlayError};
 
 use super::commands::{Act, Chord, Found};
 use super::filter::Visible;
-use super::instruct::{BoxAction, branch_command};
+use super::instruct::{BoxAction, branch_command, name_of, summary_of};
 use super::prompt::Purpose;
 use super::rows::{self, Row};
 use super::{App, Count, Effect, Letter, Mode, Mood, Origin, PATIENCE, STILL_LOOKING, Tape, timeline};
 use crate::human;
-use crate::tape::NO_MARKER;
+use crate::tape::{NO_MARKER, Stop};
 use crate::ui::line_edit::Edited;
 
 const WHEEL: i64 = 3;
@@ -212,9 +212,9 @@ impl App {
         self.focus.filter(|row| page.contains(row)).unwrap_or(last)
     }
 
-    /// Goes to the next snapshot, or the one before the meant row: by rows if it lies in the
-    /// past, by time if it is still to come.
-    pub(super) fn go_to_snapshot(&mut self, forth: bool) -> Result<(), PlayError> {
+    /// Goes to the row of the next snapshot or instruction, or of the one before the meant row: by
+    /// rows if it lies in the past, by time if it is still to come.
+    pub(super) fn go_to_mark(&mut self, forth: bool) -> Result<(), PlayError> {
         let knows = match &mut self.origin {
             Origin::Tape(tape) => {
                 tape.learn_within(PATIENCE);
@@ -227,25 +227,26 @@ impl App {
             return Ok(());
         }
         self.refresh_marks();
-        // Several snapshots at one row are one stop.
+        // Several marks at one row are one stop.
         let here = match (self.focus, forth) {
             (Some(row), _) => Some(row),
             (None, true) => None,
             (None, false) => Some(Row::MAX),
         };
-        let there = self.marks.snapshots();
+        let there = self.marks.snapshots().iter().chain(self.marks.instructions()).map(|(row, _)| *row);
         let row = if forth {
-            there.iter().map(|(row, _)| *row).filter(|row| here.is_none_or(|here| *row > here)).min()
+            there.filter(|row| here.is_none_or(|here| *row > here)).min()
         } else {
-            there.iter().map(|(row, _)| *row).filter(|row| here.is_some_and(|here| *row < here)).max()
+            there.filter(|row| here.is_some_and(|here| *row < here)).max()
         };
         if let Some(row) = row {
             self.focus = Some(row);
             self.reveal(row);
-            let names: Vec<String> = there_at(self.marks.snapshots(), row)
-                .filter_map(|i| self.origin.moments().get(i))
-                .map(super::instruct::name_of)
-                .collect();
+            let snapshots = there_at(self.marks.snapshots(), row);
+            let snapshots = snapshots.filter_map(|i| self.origin.moments().get(i)).map(name_of);
+            let instructions = there_at(self.marks.instructions(), row);
+            let instructions = instructions.filter_map(|i| self.instructions().get(i)).map(summary_of);
+            let names: Vec<String> = snapshots.chain(instructions).collect();
             self.notify(names.join(", "), Mood::Calm);
             return Ok(());
         }
@@ -258,20 +259,21 @@ impl App {
                 tape.pause();
                 tape.go(Goal::from(&next), now)?;
                 (self.focus, self.scroll.follow) = (None, true);
-                self.notify(super::instruct::name_of(&next), Mood::Calm);
+                self.notify(name_of(&next), Mood::Calm);
                 return Ok(());
             }
         }
-        let text = match (self.origin.moments().iter().any(|m| m.snapshot_id().is_some()), forth) {
-            (false, _) => "there are no snapshots",
-            (true, true) => "that was the last snapshot",
-            (true, false) => "that was the first snapshot",
+        let any = self.origin.moments().iter().any(|m| m.snapshot_id().is_some());
+        let text = match (any || !self.instructions().is_empty(), forth) {
+            (false, _) => "there are no snapshots and no instructions",
+            (true, true) => "that was the last one",
+            (true, false) => "that was the first one",
         };
         self.notify(text, Mood::Calm);
         Ok(())
     }
 
-    /// Goes to the next marker or snapshot in time, or to the one before.
+    /// Goes to the next marker, snapshot or instruction in time, or to the one before.
     pub(super) fn go_to_moment(&mut self, forth: bool) -> Result<(), PlayError> {
         let now = self.now;
         let Origin::Tape(tape) = &mut self.origin else { return Ok(()) };
@@ -283,9 +285,13 @@ impl App {
     /// Shows where a jump to a marker went, as soon as it is known.
     pub(super) fn tell_hop(&mut self) {
         match self.tape().and_then(Tape::take_hop) {
-            Some(Some(moment)) => {
+            Some(Some(Stop::Moment(moment))) => {
                 (self.focus, self.scroll.follow) = (None, true);
-                self.notify(super::instruct::name_of(&moment), Mood::Calm);
+                self.notify(name_of(&moment), Mood::Calm);
+            }
+            Some(Some(Stop::Instruction(instruction))) => {
+                (self.focus, self.scroll.follow) = (instruction.line, true);
+                self.notify(summary_of(&instruction), Mood::Calm);
             }
             Some(None) => self.notify(NO_MARKER, Mood::Calm),
             None => {}
@@ -489,7 +495,9 @@ impl App {
         }
         let inner = self.drawn.inner;
         // The border to the left is the gutter: its marks are there to be clicked.
-        let gutter = at.y >= inner.y && at.y < inner.bottom() && at.x + 1 == inner.x;
+        let width = 1 + u16::from(self.marks.shares_rows());
+        let beside = at.x < inner.x && at.x + width >= inner.x;
+        let gutter = at.y >= inner.y && at.y < inner.bottom() && beside;
         let slot = self.drawn.slots.get(usize::from(at.y.saturating_sub(inner.y))).copied().flatten();
         match (&self.mode, slot) {
             (Mode::Read, Some(row)) if gutter => self.write_behind(row),

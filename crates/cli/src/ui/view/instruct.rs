@@ -9,7 +9,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::widgets::{Block, BorderType, Widget};
-use ratatui_textarea::{TextArea, WrapMode};
+use ratatui_textarea::{CursorMove, TextArea, WrapMode};
 use tapdeck_core::WallTime;
 use tapdeck_tape::{Branch, Instruction, Moment};
 
@@ -18,7 +18,7 @@ use crate::human::shortened;
 use crate::ui::styles::Styles;
 
 /// The longest text, in bytes.
-const MAX_TEXT: usize = 256 << 10;
+const MAX_TEXT: usize = tapdeck_core::MAX_INSTRUCTION;
 /// Rows of text that are shown at once.
 const ROWS: u16 = 8;
 
@@ -30,6 +30,8 @@ pub(super) struct Instruct {
     pub(super) anchor: u64,
     /// The snapshot nearest to it.
     pub(super) snapshot: Option<Moment>,
+    /// The instruction that is changed, and the row where it was.
+    old: Option<(Instruction, Row)>,
     text: TextArea<'static>,
 }
 
@@ -49,14 +51,25 @@ pub(super) enum BoxAction {
 }
 
 impl Instruct {
-    /// An empty box behind a row.
-    pub(super) fn new(row: Row, anchor: u64, snapshot: Option<Moment>, styles: Styles) -> Self {
-        let mut text = TextArea::default();
+    /// A box behind a row: empty, or with the text of the instruction that is there.
+    pub(super) fn new(
+        row: Row,
+        anchor: u64,
+        snapshot: Option<Moment>,
+        old: Option<Instruction>,
+        styles: Styles,
+    ) -> Self {
+        let mut text = match &old {
+            Some(old) => TextArea::from(old.text.lines()),
+            None => TextArea::default(),
+        };
+        text.move_cursor(CursorMove::Bottom);
+        text.move_cursor(CursorMove::End);
         text.set_wrap_mode(WrapMode::WordOrGlyph);
         text.set_cursor_line_style(Style::new());
         text.set_placeholder_text("What should be done differently from here on?");
         text.set_placeholder_style(styles.faint());
-        Self { row, anchor, snapshot, text }
+        Self { row, anchor, snapshot, old: old.map(|old| (old, row)), text }
     }
 
     /// Handles a key or a paste.
@@ -102,17 +115,32 @@ impl Instruct {
         self.text.lines().join("\n").trim().to_owned()
     }
 
-    /// The instruction as it is kept.
-    pub(super) fn instruction(&self, written: WallTime) -> Instruction {
-        Instruction {
+    /// The instruction as it is kept; `None` when nothing was written or changed.
+    pub(super) fn instruction(&self, written: WallTime) -> Option<Instruction> {
+        let text = self.text();
+        let deleted = text.is_empty();
+        let new = Instruction {
             id: written.as_nanos(),
-            deleted: false,
+            deleted,
             written,
             anchor_byte: self.anchor,
             line: Some(self.row),
             snapshot: self.snapshot.as_ref().and_then(Branch::of),
-            text: self.text(),
+            text,
+        };
+        match &self.old {
+            None => Some(new).filter(|_| !deleted),
+            Some((old, row)) if *row == self.row || deleted => {
+                let changed = Instruction { deleted, written, text: new.text, ..old.clone() };
+                Some(changed).filter(|changed| changed.text != old.text)
+            }
+            Some((old, _)) => Some(Instruction { id: old.id, ..new }),
         }
+    }
+
+    /// Whether an instruction is changed, and none is added.
+    pub(super) fn changes(&self) -> bool {
+        self.old.is_some()
     }
 
     /// The rows that the box needs, with its border.
@@ -131,6 +159,7 @@ impl Instruct {
             None => "Instruction (no snapshot to branch from)".to_owned(),
         };
         let does = if branches && self.snapshot.is_some() { "keep, then branch" } else { "keep" };
+        let does = if self.changes() && self.text().is_empty() { "delete" } else { does };
         let keys = format!("Enter {does} · Alt-Enter new line · Alt-↑↓ move · Esc drop");
         let block = Block::bordered()
             .border_type(BorderType::Rounded)
@@ -141,6 +170,11 @@ impl Instruct {
         block.render(area, buf);
         (&self.text).render(inner, buf);
     }
+}
+
+/// An instruction in words.
+pub(super) fn summary_of(instruction: &Instruction) -> String {
+    format!("instruction “{}”", shortened(&instruction.text.replace('\n', " "), 60))
 }
 
 /// A snapshot in words.

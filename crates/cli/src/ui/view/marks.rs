@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use tapdeck_core::Time;
-use tapdeck_tape::export::place_moments;
+use tapdeck_tape::export::{behind, lines_at, place_moments};
 use tapdeck_tape::{Instruction, Moment, MomentKind};
 use tapdeck_term::{Generation, Term};
 
@@ -32,6 +32,10 @@ pub(super) struct Marks {
     rows: BTreeMap<Row, Mark>,
     /// Snapshots with their rows, in order of their anchors.
     snapshots: Vec<(Row, usize)>,
+    /// Instructions with their rows, by their numbers in the list.
+    instructions: Vec<(Row, usize)>,
+    /// A row has an instruction and another mark.
+    shares: bool,
     made: Option<(Generation, usize, usize, u64)>,
     made_at: Time,
 }
@@ -75,26 +79,39 @@ impl Marks {
             }
         }
         self.snapshots.sort_by_key(|(_, i)| *i);
-        let anchored: Vec<Moment> = instructions
-            .iter()
-            .filter(|i| i.anchor_byte < offset)
-            .map(|i| Moment {
-                kind: MomentKind::Marker,
-                time: Time::ZERO,
-                wall: None,
-                anchor: i.anchor_byte.saturating_add(1),
-                label: String::new(),
-            })
-            .collect();
-        for (before, ()) in place_moments(term, anchored.iter().map(|m| ((), m)).collect()) {
-            self.rows.entry(row_of(before)).or_default().instruction = true;
+        let there = instructions.iter().enumerate().filter(|(_, i)| i.anchor_byte < offset);
+        let (numbers, anchors): (Vec<usize>, Vec<u64>) = there.map(|(n, i)| (n, behind(i))).unzip();
+        self.instructions = lines_at(term, &anchors).into_iter().zip(numbers).collect();
+        for (row, _) in &self.instructions {
+            self.rows.entry(*row).or_default().instruction = true;
         }
+        self.shares = self.rows.values().any(|mark| mark.instruction && (mark.marker || mark.snapshots > 0));
         false
     }
 
     /// The marks of a row.
     pub(super) fn of(&self, row: Row) -> Option<Mark> {
         self.rows.get(&row).copied()
+    }
+
+    /// Has the marks made anew: an instruction was changed.
+    pub(super) fn forget(&mut self) {
+        self.made = None;
+    }
+
+    /// The newest instruction at a row, by its number in the list.
+    pub(super) fn instruction_at(&self, row: Row) -> Option<usize> {
+        self.instructions.iter().filter(|(at, _)| *at == row).map(|(_, n)| *n).max()
+    }
+
+    /// The instructions that are there, with their rows.
+    pub(super) fn instructions(&self) -> &[(Row, usize)] {
+        &self.instructions
+    }
+
+    /// Whether a row has an instruction and another mark.
+    pub(super) fn shares_rows(&self) -> bool {
+        self.shares
     }
 
     /// The snapshots that are there, with their rows, in order of their anchors.
@@ -136,6 +153,8 @@ mod tests {
         assert_eq!(marks.of(0), Some(Mark { snapshots: 1, ..Mark::default() }));
         assert_eq!(marks.of(1), Some(Mark { snapshots: 2, instruction: true, ..Mark::default() }));
         assert_eq!(marks.of(2), None);
+        assert_eq!((marks.instruction_at(1), marks.instruction_at(0)), (Some(0), None));
+        assert!(marks.shares_rows());
         assert_eq!(marks.snapshots(), [(0, 0), (1, 1), (1, 2)], "the fourth is still to come");
     }
 }

@@ -28,7 +28,7 @@ use std::time::Duration;
 
 use ratatui::layout::Rect;
 use tapdeck_core::{Offset, Time, WallTime};
-use tapdeck_host::{Goal, PlayError};
+use tapdeck_host::{Goal, PlayError, Source};
 use tapdeck_tape::{Instruction, Moment, nearest_snapshot};
 use tapdeck_term::Term;
 
@@ -216,7 +216,7 @@ pub struct App {
     lent: Option<tempfile::NamedTempFile>,
     marks: Marks,
     marks_stale: bool,
-    /// The instructions written for a live session.
+    /// The instructions for a live session.
     instructed: Vec<Instruction>,
     /// Rows with letters, and whether they belong to the bottom.
     letters: HashMap<char, (Row, bool)>,
@@ -235,7 +235,14 @@ pub struct App {
 
 impl App {
     /// A viewer at the end of its source.
-    pub fn new(origin: Origin, options: Options) -> Self {
+    pub fn new(mut origin: Origin, options: Options) -> Self {
+        if let Origin::Tape(tape) = &mut origin {
+            tape.stop_at_instructions();
+        }
+        let instructed = match &origin {
+            Origin::Live(_, Some(path)) => written_before(path),
+            _ => Vec::new(),
+        };
         Self {
             origin,
             options,
@@ -257,7 +264,7 @@ impl App {
             lent: None,
             marks: Marks::default(),
             marks_stale: false,
-            instructed: Vec::new(),
+            instructed,
             letters: HashMap::new(),
             notice: None,
             drawn: Drawn::default(),
@@ -603,22 +610,33 @@ impl App {
                 return;
             }
         }
+        self.refresh_marks();
+        let old = self.marks.instruction_at(row).and_then(|n| self.instructions().get(n)).cloned();
         let anchor = rows::written(self.term(), row);
         let snapshot = nearest_snapshot(self.origin.moments(), Offset(anchor)).cloned();
         self.focus = Some(row);
         self.scroll = Scroll { top: self.top(self.height()), follow: false, ..self.scroll };
-        self.mode = Mode::Write(Box::new(Instruct::new(row, anchor, snapshot, self.options.styles)));
+        self.mode = Mode::Write(Box::new(Instruct::new(row, anchor, snapshot, old, self.options.styles)));
+    }
+
+    /// The instructions about what is shown.
+    fn instructions(&self) -> &[Instruction] {
+        match &self.origin {
+            Origin::Tape(tape) => tape.instructions(),
+            Origin::Live(..) => &self.instructed,
+        }
     }
 
     /// Keeps the instruction.
     fn submit(&mut self, wall: WallTime) {
         let Mode::Write(written) = &self.mode else { return };
-        let instruction = written.instruction(wall);
-        if instruction.text.is_empty() {
+        let changes = written.changes();
+        let Some(instruction) = written.instruction(wall) else {
             self.mode = Mode::Read;
-            self.notify("nothing was written, so nothing is kept", Mood::Calm);
+            let done = if changes { "changed" } else { "written" };
+            self.notify(format!("nothing was {done}, so nothing is kept"), Mood::Calm);
             return;
-        }
+        };
         let Some(path) = self.origin.path().map(Path::to_owned) else { return };
         let kept = match keep(&path, &instruction) {
             Ok(kept) => kept,
@@ -630,15 +648,23 @@ impl App {
         };
         match &mut self.origin {
             Origin::Tape(tape) => tape.instructed(instruction.clone()),
-            Origin::Live(..) => self.instructed.push(instruction.clone()),
+            Origin::Live(..) => instruction.clone().apply_to(&mut self.instructed),
         }
+        self.marks.forget();
         self.mode = Mode::Read;
         let name = kept.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        self.notify(format!("kept in {name}"), Mood::Going);
-        if !self.options.branch_command.is_empty() && instruction.snapshot.is_some() {
+        let done = if instruction.deleted { "deleted" } else { "kept" };
+        self.notify(format!("{done} in {name}"), Mood::Going);
+        if !instruction.deleted && !self.options.branch_command.is_empty() && instruction.snapshot.is_some() {
             self.mode = Mode::AskBranch(Box::new(instruction));
         }
     }
+}
+
+/// The instructions in a recording in progress. Those of an encrypted one cannot be read.
+fn written_before(path: &Path) -> Vec<Instruction> {
+    let source = Source::find(path, None, None).ok();
+    source.and_then(|source| source.instructions().ok()).unwrap_or_default()
 }
 
 #[cfg(test)]

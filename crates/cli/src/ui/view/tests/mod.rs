@@ -23,6 +23,8 @@ struct Stage {
     app: App,
     terminal: Terminal<TestBackend>,
     now: Time,
+    /// The time of day, in nanoseconds.
+    wall: u64,
     _home: Option<tempfile::TempDir>,
 }
 
@@ -85,6 +87,7 @@ impl Stage {
             app: App::new(origin, options),
             terminal: terminal(cols, rows),
             now: SECOND.into(),
+            wall: 99,
             _home: None,
         }
     }
@@ -116,7 +119,7 @@ impl Stage {
         let mut events = decoder.push(keys.as_bytes());
         events.extend(decoder.flush());
         for event in events {
-            last = self.app.on_event(&event, self.now, WallTime::from_nanos(99)).expect("it reads");
+            last = self.app.on_event(&event, self.now, WallTime::from_nanos(self.wall)).expect("it reads");
             self.settle();
         }
         last
@@ -269,7 +272,7 @@ fn an_instruction_goes_behind_its_line_with_the_nearest_snapshot() {
     stage.send("{");
     assert!(stage.screen().contains("snapshot 7 “twenty”"), "{}", stage.screen());
     stage.send("{");
-    assert!(stage.screen().contains("the first snapshot"), "{}", stage.screen());
+    assert!(stage.screen().contains("that was the first one"), "{}", stage.screen());
     stage.send("i");
     let rows = stage.rows();
     let (_, at) = stage.find("line 20");
@@ -297,6 +300,50 @@ fn an_instruction_goes_behind_its_line_with_the_nearest_snapshot() {
     assert_eq!(std::fs::read_to_string(stage.path("instructions.jsonl")).expect("kept"), kept);
 }
 
+/// A snapshot hid the instruction in its row, no key led to an instruction, and what was written
+/// could not be changed.
+#[test]
+fn instructions_are_gone_to_changed_and_deleted() {
+    let mut stage = Stage::with(&forty(), SNAPSHOTS, 60, 20, true);
+    let lines = |stage: &Stage| -> Vec<serde_json::Value> {
+        let kept = std::fs::read_to_string(stage.path("instructions.jsonl")).expect("kept");
+        kept.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+    };
+    let row =
+        |stage: &Stage, text: &str| stage.rows()[usize::from(stage.find(text).1)].trim_start().to_owned();
+    stage.send("{iuse tabs\rn");
+    assert!(row(&stage, "line 30").starts_with("◆✎line 30"), "both marks\n{}", stage.screen());
+    stage.wall = 100;
+    stage.send("/line 33\rihere too\rn");
+    assert!(row(&stage, "line 33").starts_with("│✎line 33"), "{}", stage.screen());
+
+    // By rows, and in time.
+    stage.send("{");
+    assert!(stage.screen().contains("snapshot 8, instruction “use tabs”"), "{}", stage.screen());
+    stage.send("}");
+    assert!(stage.screen().contains("instruction “here too”"), "{}", stage.screen());
+    stage.send("}");
+    assert!(stage.screen().contains("that was the last one"), "{}", stage.screen());
+    stage.send("[");
+    assert!(stage.screen().contains("instruction “here too”"), "{}", stage.screen());
+    assert!(stage.screen().contains("line 33") && !stage.screen().contains("line 34"), "{}", stage.screen());
+    stage.send("i");
+    assert!(stage.screen().contains("│here too"), "its text is in the box\n{}", stage.screen());
+    stage.send(" and there\rn");
+    let all = lines(&stage);
+    assert_eq!((all.len(), &all[2]["text"]), (3, &"here too and there".into()));
+    assert_eq!((&all[2]["id"], &all[2]["anchor_byte"]), (&all[1]["id"], &all[1]["anchor_byte"]));
+    stage.send("i\r");
+    assert!(stage.screen().contains("nothing was changed"), "{}", stage.screen());
+    stage.send("i");
+    stage.send(&"\x7f".repeat(20));
+    assert!(stage.screen().contains("Enter delete"), "{}", stage.screen());
+    stage.send("\r");
+    assert!(stage.screen().contains("deleted in"), "{}", stage.screen());
+    assert_eq!(lines(&stage)[3]["deleted"], true);
+    assert!(!row(&stage, "line 33").contains('✎'), "{}", stage.screen());
+}
+
 #[test]
 fn a_click_in_the_gutter_opens_the_box_behind_that_line() {
     let mut stage = Stage::of(&forty(), 60, 20);
@@ -318,7 +365,7 @@ fn a_click_in_the_gutter_opens_the_box_behind_that_line() {
     std::fs::create_dir(&folder).expect("made");
     stage.send("iy\r");
     assert!(stage.screen().contains("cannot write"), "{}", stage.screen());
-    assert!(stage.screen().contains("│y"), "what was written is not lost\n{}", stage.screen());
+    assert!(stage.screen().contains("│xy"), "what was written is not lost\n{}", stage.screen());
 }
 
 /// A recording that grew was shown as it was when it was opened.
