@@ -91,6 +91,22 @@ impl Comparison {
     }
 }
 
+impl Comparison {
+    /// The last screen of a recording that stood still, or that it ends with; none if it shows
+    /// nothing.
+    ///
+    /// # Errors
+    /// When the recording cannot be opened or read.
+    pub fn last(&self, source: &Source) -> Result<Option<Shown>, SourceError> {
+        let mut screens = Screens::open(source, self)?;
+        let mut last = None;
+        while let Some(shown) = screens.next()? {
+            last = Some(shown);
+        }
+        Ok(last)
+    }
+}
+
 /// The screens of a recording that stood still, in order.
 struct Screens<'a> {
     source: &'a Source,

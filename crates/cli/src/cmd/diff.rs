@@ -143,14 +143,7 @@ fn to_json(found: &Compared, args: &DiffArgs) -> Value {
     let side = |path: &PathBuf, shown: &Option<Shown>| {
         let mut value = json!({ "file": path.to_string_lossy(), "screen": null });
         if let Some(shown) = shown {
-            value["screen"] = json!({
-                "time_ms": shown.time.as_millis(),
-                "turn": shown.turn,
-                "cols": shown.size.cols,
-                "rows": shown.size.rows,
-                "title": shown.title,
-                "text": shown.rows,
-            });
+            value["screen"] = screen_json(shown);
         }
         value
     };
@@ -161,8 +154,20 @@ fn to_json(found: &Compared, args: &DiffArgs) -> Value {
     json!({ "equal": difference.is_none(), "equal_screens": found.equal, "difference": difference })
 }
 
+/// A screen as JSON.
+pub(super) fn screen_json(shown: &Shown) -> Value {
+    json!({
+        "time_ms": shown.time.as_millis(),
+        "turn": shown.turn,
+        "cols": shown.size.cols,
+        "rows": shown.size.rows,
+        "title": shown.title,
+        "text": shown.rows,
+    })
+}
+
 /// The rows that differ, counted from 0; all of one screen if the other is missing.
-fn changed(a: Option<&Shown>, b: Option<&Shown>) -> Vec<usize> {
+pub(super) fn changed(a: Option<&Shown>, b: Option<&Shown>) -> Vec<usize> {
     let rows = |shown: Option<&Shown>| shown.map_or(0, |shown| shown.rows.len());
     let differs = |row: &usize| match (a, b) {
         (Some(a), Some(b)) => a.differs_in(b, *row),
@@ -177,17 +182,24 @@ fn to_text(found: &Compared, args: &DiffArgs) -> String {
         return format!("no difference: {equal} equal\n");
     };
     let names = [&args.a, &args.b].map(|path| human::printable(&path.to_string_lossy()));
-    let head = |name: &str, shown: &Option<Shown>| match shown {
+    let screens = side_by_side([&names[0], &names[1]], a.as_ref(), b.as_ref(), args.color.is_on());
+    format!("first difference after {equal} equal\n{screens}")
+}
+
+/// Two screens side by side, or one below the other if the terminal is too narrow. | marks the rows
+/// that differ.
+pub(super) fn side_by_side(names: [&str; 2], a: Option<&Shown>, b: Option<&Shown>, colours: bool) -> String {
+    let head = |name: &str, shown: Option<&Shown>| match shown {
         None => format!("{name}: no more screens"),
         Some(shown) => {
             let turn = shown.turn.map(|turn| format!(", turn {turn}")).unwrap_or_default();
             format!("{name} at {}{turn}, {}", human::duration(shown.time.since_start()), shown.size)
         }
     };
-    let heads = [head(&names[0], a), head(&names[1], b)];
-    let mut text = format!("first difference after {equal} equal\n");
-    let marked = changed(a.as_ref(), b.as_ref());
-    let rows = |shown: &Option<Shown>| shown.as_ref().map(|s| s.rows.clone()).unwrap_or_default();
+    let heads = [head(names[0], a), head(names[1], b)];
+    let mut text = String::new();
+    let marked = changed(a, b);
+    let rows = |shown: Option<&Shown>| shown.map(|s| s.rows.clone()).unwrap_or_default();
     let (a, b) = (rows(a), rows(b));
     // What is blank at the bottom of both is not shown.
     let used = |rows: &[String]| rows.iter().rposition(|row| !row.is_empty()).map_or(0, |y| y + 1);
@@ -197,7 +209,6 @@ fn to_text(found: &Compared, args: &DiffArgs) -> String {
     let width = width.or_else(|| std::env::var("COLUMNS").ok()?.parse().ok()).unwrap_or(WIDEST);
     let column = (width.saturating_sub(3)) / 2;
     let widest = a.iter().chain(&b).map(|row| text_width(row)).max().unwrap_or(0).max(NARROWEST);
-    let colours = args.color.is_on();
     let paint = |text: String, code: &str, on: bool| match colours && on {
         true => format!("\x1b[{code}m{text}\x1b[m"),
         false => text,

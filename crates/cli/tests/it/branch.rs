@@ -341,3 +341,59 @@ fn a_branch_that_cannot_be_made_says_why() {
     fs::remove_dir_all(user.0.path("project/.git")).expect("removed");
     user.fails(&["branch", "s.ahr", "--at", "100%"], 3, "--repository");
 }
+
+#[test]
+fn two_attempts_are_compared() {
+    let Some(user) = User::new() else { return };
+    user.git(&["init", "-q"]);
+    user.write("a.txt", "first\n");
+    user.git(&["add", "-A"]);
+    user.git(&["commit", "-q", "-m", "first"]);
+    checked(user.start(&[]).output().expect("it starts"));
+    user.ask("echo second > a.txt", 2);
+    user.end("agent");
+    let agent = user.0.path("agent").to_string_lossy().into_owned();
+    for (name, prompt) in [("s-1", "echo apple > a.txt; echo one"), ("s-2", "echo pear > a.txt; echo two")] {
+        let mut branch = user.0.tapdeck(["branch", "s.ahr", "--at", "turn:0", "--prompt", "^agent> $", "--"]);
+        checked(branch.env("COPIES", user.0.path(name)).arg(&agent).output().expect("it starts"));
+        user.ok(&["ask", name, prompt]);
+        user.ok(&["kill", name]);
+        eventually("the session to end", || !user.ok(&["ls"]).contains(name));
+    }
+    let compare = |args: &[&str], code: i32| {
+        let out = user.0.run([&["branch", "--compare"], args].concat());
+        assert_eq!(out.status.code(), Some(code), "{out:?}");
+        String::from_utf8_lossy(&out.stdout).into_owned()
+    };
+    let text = compare(&["s-1", "s-2"], 1);
+    let heads = text.lines().next().expect("a line");
+    assert!(heads.contains("s-1 at ") && heads.contains("s-2 at "), "{text}");
+    let marked = text.lines().find(|line| line.starts_with("one ")).expect("what the first said");
+    assert!(marked.contains('|') && marked.ends_with(" two"), "{text}");
+    assert!(text.contains("a.txt | 2 +-") && text.contains("\n-apple\n+pear\n"), "{text}");
+
+    let json: Value = serde_json::from_str(&compare(&["s-1", "s-2", "--json"], 1)).expect("JSON");
+    assert_eq!((&json["equal"], &json["a"]["name"]), (&false.into(), &"s-1".into()), "{json}");
+    let screen = json["b"]["screen"]["text"].as_array().expect("rows");
+    assert!(screen.iter().any(|row| row == "two"), "{json}");
+    assert!(!json["changed_rows"].as_array().expect("rows").is_empty(), "{json}");
+    assert!(json["diff"].as_str().is_some_and(|diff| diff.contains("-apple\n+pear\n")), "{json}");
+    let commit = json["a"]["commit"].as_str().expect("a commit");
+    assert_eq!(user.git(&["show", &format!("{commit}:a.txt")]), "apple\n");
+
+    // With itself, and with the recording that it was branched from.
+    assert!(compare(&["s-1", "s-1"], 0).contains("the files are equal"));
+    assert!(compare(&["s.ahr", "s-1"], 1).contains("\n-second\n+apple\n"));
+    user.fails(&["branch", "--compare", "s-1", "s-9"], 3, "s-9");
+    user.fails(&["branch", "--compare", "s-1"], 2, "--compare");
+    user.fails(&["branch", "--compare", "s-1", "s-2", "--at", "turn:1"], 2, "cannot be used with");
+    user.fails(&["branch", "s.ahr"], 2, "--at");
+    user.ok(&["rec", "-q", "plain.ahr", "--", "true"]);
+    user.fails(&["branch", "--compare", "s-1", "plain.ahr"], 3, "no files were kept with it");
+    // Their worktrees may be gone.
+    for name in ["s-1", "s-2"] {
+        let worktree = user.0.path("state/tapdeck/branches").join(name);
+        user.git(&["worktree", "remove", "--force", &worktree.to_string_lossy()]);
+    }
+    assert!(compare(&["s-1", "s-2"], 1).contains("\n-apple\n+pear\n"));
+}

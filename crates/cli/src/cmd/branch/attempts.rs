@@ -27,6 +27,13 @@ pub(super) fn folder() -> PathBuf {
     state_folder().join("branches")
 }
 
+/// The recording of the attempt of this name.
+pub(super) fn recording(name: &Path) -> PathBuf {
+    let mut file = name.as_os_str().to_owned();
+    file.push(".ahr");
+    folder().join(file)
+}
+
 /// A new attempt.
 pub(super) struct Attempt {
     /// The name of its session.

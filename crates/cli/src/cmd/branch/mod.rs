@@ -2,6 +2,7 @@
 //! there, with the files as they were.
 
 mod attempts;
+mod compare;
 mod moment;
 mod tree;
 
@@ -32,6 +33,10 @@ pub(crate) use tree::{BranchesArgs, list};
 /// The size of a terminal that the recording does not know.
 const SIZE: (u16, u16) = (120, 40);
 
+/// What belongs to a new attempt alone.
+const NOT_COMPARED: [&str; 8] =
+    ["file", "at", "instruction", "worktree", "no_resume", "agent", "prompt", "command"];
+
 /// Go back to a moment of a recorded session and continue from there.
 #[derive(Args)]
 #[command(after_help = "\
@@ -51,18 +56,26 @@ its rules say how and the recording has the conversation's id.
 
 --json prints the session, worktree, commit and parent.
 
+--compare shows the last screens of two attempts side by side, and the difference of the files that
+were kept last. It takes the names that tapdeck branches shows, or recordings. The exit code is 0 if
+screens and files are equal, and 1 if they differ.
+
 Examples:
   tapdeck branch demo.ahr --at turn:2 --instruction 'Use a queue instead'
   tapdeck branch demo.ahr --at line:120 -- bash
   tapdeck branch demo.ahr --at turn:2 --json | jq -r .worktree
-  tapdeck branches demo.ahr")]
+  tapdeck branches demo.ahr
+  tapdeck branch --compare demo-1 demo-2")]
 pub(crate) struct BranchArgs {
     /// The recording
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
+    #[arg(value_name = "FILE", required_unless_present = "compare")]
+    file: Option<PathBuf>,
     /// The moment to go back to: turn:N, line:N, byte:N, a time, a share or @LABEL
-    #[arg(long, value_name = "WHERE", value_parser = Where::parse)]
-    at: Where,
+    #[arg(long, value_name = "WHERE", value_parser = Where::parse, required_unless_present = "compare")]
+    at: Option<Where>,
+    /// Compare the screens and files of two attempts
+    #[arg(long, num_args = 2, value_names = ["A", "B"], conflicts_with_all = NOT_COMPARED)]
+    compare: Option<Vec<PathBuf>>,
     /// Prompt for the program, submitted when it is ready
     #[arg(long, value_name = "TEXT")]
     instruction: Option<String>,
@@ -101,20 +114,26 @@ pub(crate) fn has_kept_files(source: &Source) -> bool {
 }
 
 pub(crate) fn run(args: &BranchArgs) -> Result {
-    branch(args).map_err(|failure| failure.about("file", args.file.to_string_lossy()))
+    match (&args.compare, &args.file, &args.at) {
+        (Some(names), _, _) => compare::compare(args, names),
+        (None, Some(file), Some(at)) => {
+            branch(args, file, at).map_err(|failure| failure.about("file", file.to_string_lossy()))
+        }
+        _ => Err(Failure::usage("give a recording and --at")),
+    }
 }
 
-fn branch(args: &BranchArgs) -> Result {
-    let source = args.input.find(&args.file)?;
-    let path = args.file.canonicalize().map_err(|e| Failure::file(&args.file, &e))?;
-    let shown = human::printable(&args.file.to_string_lossy());
+fn branch(args: &BranchArgs, file: &Path, at: &Where) -> Result {
+    let source = args.input.find(file)?;
+    let path = file.canonicalize().map_err(|e| Failure::file(file, &e))?;
+    let shown = human::printable(&file.to_string_lossy());
     let trees = attempts::trees(&source)?;
     if trees.is_empty() {
         let why = attempts::not_kept(&source)?.map(|why| human::printable(&why));
         let why = why.unwrap_or_else(|| "record with rec --snapshots git".into());
         return Err(Failure::not_found(format!("{shown}: no files were kept with it: {why}")));
     }
-    let tree = args.at.tree_before(&source, &trees)?;
+    let tree = at.tree_before(&source, &trees)?;
     let meta = source.meta().unwrap_or_default();
     let repository = repository(tree, args.repository.as_deref())?;
     let command = command(args, &source, &meta, tree.at)?;
@@ -129,7 +148,7 @@ fn branch(args: &BranchArgs) -> Result {
     let parent = Parent {
         path: path.to_string_lossy().into_owned(),
         started_at: meta.started_at,
-        at: args.at.text().to_owned(),
+        at: at.text().to_owned(),
         snapshot: tree.snapshot,
         commit: tree.commit.clone(),
         worktree: worktree.to_string_lossy().into_owned(),
