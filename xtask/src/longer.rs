@@ -48,6 +48,13 @@ pub(crate) fn attach_often(rounds: &str) -> Result<()> {
     succeed(command.env("TAPDECK_ROUNDS", rounds).env("TAPDECK_FIGHTS", FIGHTS))
 }
 
+/// Kills recorders at this many random moments. Prints how much of their output is lost.
+pub(crate) fn kill_recorders(moments: &str) -> Result<()> {
+    println!("== kill -9 at {moments} random moments");
+    let mut command = tests(&["--nocapture", "whole::a_killed_recorder"]);
+    succeed(command.env("TAPDECK_KILLS", moments))
+}
+
 /// Throws every bomb whose name has this in it at a release build.
 pub(crate) fn throw_bombs(name: &str) -> Result<()> {
     println!("== recordings that are small and cost much");

@@ -20,7 +20,7 @@ use anyhow::{Context, Result, bail};
 
 use release::Git;
 
-const USAGE: &str = "ci | tidy | docs [--check] | pictures [--record [NAME]] | release VERSION [--dry-run | --tag] | agents [PROMPTS | states | prompts | goldens] | crowd [SESSIONS] | strangers [N] | tmux [ROUNDS] | soak [MINUTES] | bombs [NAME] | crash [--cuts N] [--seed S] | fuzz [SECONDS [TARGET...]]";
+const USAGE: &str = "ci | tidy | docs [--check] | pictures [--record [NAME]] | release VERSION [--dry-run | --tag] | agents [PROMPTS | states | prompts | goldens] | crowd [SESSIONS] | strangers [N] | tmux [ROUNDS] | soak [MINUTES] | kills [MOMENTS] | bombs [NAME] | crash [--cuts N] [--seed S] | fuzz [SECONDS [TARGET...]]";
 
 fn main() -> Result<()> {
     hear_signals()?;
@@ -43,6 +43,8 @@ fn main() -> Result<()> {
         ["crowd", sessions] => longer::gather_a_crowd(sessions),
         ["strangers"] => longer::send_strangers("1000"),
         ["strangers", count] => longer::send_strangers(count),
+        ["kills"] => longer::kill_recorders("200"),
+        ["kills", moments] => longer::kill_recorders(moments),
         ["bombs"] => longer::throw_bombs(""),
         ["bombs", name] => longer::throw_bombs(name),
         ["crash", ref settings @ ..] => longer::cut_the_power(settings),

@@ -49,12 +49,13 @@ fn session(home: &Home) {
 
 /// What is said of a recording, but for its own name and folder.
 fn said(home: &Home, name: &str) -> Vec<String> {
-    let asked: [&[&str]; 6] = [
+    let asked: [&[&str]; 7] = [
         &["info"],
         &["turns", "--json"],
         &["branch-points", "--format", "json"],
         &["play", "--fast"],
         &["play", "--speed", "1000000", "--at", "byte:4600000"],
+        &["play", "--speed", "1000000", "--at", "@five"],
         &["verify", "--key", "key"],
     ];
     let mut all: Vec<String> = Vec::new();
@@ -68,25 +69,41 @@ fn said(home: &Home, name: &str) -> Vec<String> {
     all
 }
 
+/// What the viewer shows at the end: the rows and their marks, but not the recording's name.
+fn viewed(home: &Home, name: &str) -> Vec<String> {
+    let mut seat = Seat::new(home.tapdeck(["view", name]));
+    let is_marked = |screen: &str| screen.contains('◆') && screen.contains('✎');
+    seat.wait("the marks", |seat| seat.screen().contains("the end") && is_marked(&seat.screen()));
+    let screen = seat.screen();
+    seat.send("q");
+    seat.end();
+    let is_row = |line: &&str| ["│", "◆", "✎"].iter().any(|side| line.trim_start().starts_with(side));
+    screen.lines().filter(is_row).map(str::to_owned).collect()
+}
+
 /// A recording that was moved alone lost its title, command, turns, index and seal.
 #[test]
 fn a_recording_moved_alone_loses_nothing() {
     let (home, other) = (Home::new(), Home::new());
     session(&home);
+    ok(&home, &["instruct", "s.ahr", "--at", "100%", "go on"]);
     assert_eq!(files(&home), ["key", "s.ahr"]);
-    let before = said(&home, "s.ahr");
+    let (before, seen) = (said(&home, "s.ahr"), viewed(&home, "s.ahr"));
     for want in ["title      a title", "ended      exit code 3", "ahx: ", "seal: ", "events.jsonl: "] {
         assert!(before[0].contains(want), "{want}: {}", before[0]);
     }
     assert!(!before[0].contains("not in it"), "{}", before[0]);
     assert!(before[2].contains("\"five\""), "{}", &before[2][before[2].len() - 500..]);
-    assert!(before[5].contains("seal intact"), "{}", before[5]);
+    assert!(before[2].contains("\"go on\""), "{}", &before[2][before[2].len() - 500..]);
+    assert!(before[6].contains("seal intact"), "{}", before[6]);
     std::fs::rename(home.path("s.ahr"), other.path("moved.ahr")).expect("moved");
     std::fs::copy(home.path("key"), other.path("key")).expect("copied");
     let after = said(&other, "moved.ahr");
     for (before, after) in before.iter().zip(&after) {
         assert!(before == after, "{before}\n{after}");
     }
+    assert!(seen.len() > 10, "{seen:?}");
+    assert_eq!(viewed(&other, "moved.ahr"), seen);
     let mut seat = Seat::new(other.tapdeck(["view", "--search", "answer 2", "moved.ahr"]));
     seat.wait_text("answer 2");
     seat.send("q");
@@ -96,10 +113,12 @@ fn a_recording_moved_alone_loses_nothing() {
 /// `kill -9` at any moment: what is in the file alone tells of the session up to a quarter of a
 /// second before.
 #[test]
+#[expect(clippy::print_stdout, reason = "cargo xtask kills shows it")]
 fn a_killed_recorder_leaves_everything_up_to_a_moment_before() {
     let home = Home::new();
     let moments: u64 = std::env::var("TAPDECK_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(12);
     let mut random = 12345_u64;
+    let mut all_lost = Vec::new();
     for n in 0..moments {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let after = Duration::from_millis((random >> 33) % 1500);
@@ -109,6 +128,12 @@ fn a_killed_recorder_leaves_everything_up_to_a_moment_before() {
         let mut command = home.tapdeck(["rec", "-q", "--title", "killed", &name, "--", "sh", "-c", script]);
         let mut recorder = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().expect("it starts");
         eventually("a recording", || std::fs::metadata(home.path(&name)).is_ok_and(|file| file.len() > 0));
+        // What was confirmed is in it, whenever it is killed.
+        let instructed = n % 4 == 0 && {
+            let line = || ok_or_not(&home, &["instruct", &name, "--at", "line:0", "kept"]);
+            eventually("a line to be recorded", line);
+            true
+        };
         std::thread::sleep(after);
         let killed = now();
         recorder.kill().expect("killed");
@@ -119,6 +144,9 @@ fn a_killed_recorder_leaves_everything_up_to_a_moment_before() {
         let lost = killed.saturating_sub(last.max(killed.saturating_sub(after.as_nanos() as u64)));
         // The machine may be busy; a recorder that is on time writes within 250 ms.
         assert!(lost < 1_000_000_000, "{n}: {lost} ns are lost after {after:?}");
+        all_lost.push(lost);
+        let told = home.part_now(&name, "instructions.jsonl").unwrap_or_default();
+        assert_eq!(told.contains("\"text\":\"kept\""), instructed, "{n}: {told}");
         let info: Value = serde_json::from_str(&ok(&home, &["info", "--json", &name])).expect("JSON");
         if after > Duration::from_secs(1) {
             assert_eq!(info["meta"]["title"], "killed", "{n}: {info}");
@@ -127,8 +155,15 @@ fn a_killed_recorder_leaves_everything_up_to_a_moment_before() {
         let verified = home.run(["verify", &name]);
         assert!(verified.status.success() || text(&verified).contains("block"), "{}", text(&verified));
     }
+    all_lost.sort_unstable();
+    let (median, most) = (all_lost[all_lost.len() / 2] / 1_000_000, all_lost[all_lost.len() - 1] / 1_000_000);
+    println!("killed at {moments} moments: {median} ms are lost at the median, {most} ms at most");
     let others = files(&home).into_iter().filter(|name| !name.ends_with(".ahr")).count();
     assert_eq!(others, 0, "{:?}", files(&home));
+}
+
+fn ok_or_not(home: &Home, args: &[&str]) -> bool {
+    home.run(args).status.success()
 }
 
 fn now() -> u64 {
