@@ -8,6 +8,7 @@
 //! another build of Tapdeck in the same run. `--only 'tapdeck rec,sync none,sync block'` compares
 //! the levels of syncing, and `encrypted` is a recording with `--encrypt`.
 
+mod films;
 mod golden;
 mod pace;
 mod page;
@@ -87,7 +88,7 @@ fn parse(args: impl Iterator<Item = String>) -> Result<Options> {
             "--beside" => o.beside = Some(value()?.into()),
             _ => bail!(
                 "usage: tapdeck-bench [--mb N] [--rounds N] [--json FILE] [--only PEER,…] \
-                 [--parts plain,agent,latency,startup,pace,tapes,sharing,wire,page,tests] [--load] [--beside TAPDECK]"
+                 [--parts plain,agent,latency,startup,pace,tapes,sharing,wire,page,films,tests] [--load] [--beside TAPDECK]"
             ),
         }
     }
@@ -180,6 +181,11 @@ fn measure(o: &Options, folder: &std::path::Path) -> Result<()> {
             }
             None => skipped.push("chromium"),
         }
+    }
+    if wants("films") {
+        let rows = films::measure(&peers::tapdeck()?, o, folder)?;
+        table("films at 126x43: a list of processes for a minute, and 11 s of true colour", &rows);
+        data.insert("films".into(), rows);
     }
     if wants("tests") {
         let rows = golden::measure(&peers::tapdeck()?, o, folder)?;

@@ -121,7 +121,8 @@ pub fn installed(other: Option<&Path>) -> Result<(Vec<Peer>, Vec<&'static str>)>
     Ok((peers, skipped))
 }
 
-fn find(program: &str) -> Option<PathBuf> {
+/// Where a program is, if it is installed.
+pub fn find(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|p| p.join(program)).find(|p| p.exists())
 }

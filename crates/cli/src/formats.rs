@@ -11,7 +11,22 @@ pub(crate) const RECORDINGS: [&str; 10] =
     ["ahr", "cast", "cast-v2", "cast-v1", "ttyrec", "typescript", "ans", "3a", "raw", "cassette"];
 
 /// The names of what `convert` writes besides.
-pub(crate) const EXPORTS: [&str; 8] = ["txt", "ansi", "md", "json", "csv", "html", "svg", "svg-still"];
+pub(crate) const EXPORTS: [&str; 14] = [
+    "txt",
+    "ansi",
+    "md",
+    "json",
+    "csv",
+    "html",
+    "svg",
+    "svg-still",
+    "png",
+    "gif",
+    "apng",
+    "webp",
+    "mp4",
+    "webm",
+];
 
 /// The endings of what `rec` writes.
 const RECORDED: &str = ".ahr, .cast, .ttyrec, .typescript, .raw, each also with .zst";

@@ -19,6 +19,8 @@ mod kept_files;
 mod keys;
 mod locate;
 mod log;
+#[cfg(feature = "raster")]
+mod look_args;
 mod parse;
 mod place;
 mod progress;

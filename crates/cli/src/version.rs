@@ -3,12 +3,13 @@
 use std::sync::LazyLock;
 
 /// The optional features, and whether each is in this build.
-const FEATURES: [(&str, bool); 8] = [
+const FEATURES: [(&str, bool); 9] = [
     ("docker", cfg!(feature = "docker")),
     ("encrypt", cfg!(feature = "encrypt")),
     ("hotkeys", cfg!(feature = "hotkeys")),
     ("mcp", cfg!(feature = "mcp")),
     ("net", cfg!(feature = "net")),
+    ("raster", cfg!(feature = "raster")),
     ("ssh", cfg!(feature = "ssh")),
     ("tui", cfg!(feature = "tui")),
     ("web", cfg!(feature = "web")),

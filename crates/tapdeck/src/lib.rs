@@ -42,7 +42,8 @@
 //! `tapdeck attach`; `Remote` finds and drives such sessions, and `turns` knows what a shell or an
 //! agent was asked and answered. With `testing`, the module `testing` drives programs in tests.
 //! With `net`, the module `server` serves sessions over the network, and `Remote::dial` joins a
-//! session there. `docker` and `ssh` add places to run programs.
+//! session there. `docker` and `ssh` add places to run programs. With `raster`, recordings are
+//! converted to PNG, GIF and films too, and a [`Screen`] is drawn as a picture.
 //!
 //! The repository's `crates/tapdeck/examples` has a program for each of these.
 
@@ -103,6 +104,9 @@ pub use tapdeck_core::{Event, Exit, Role};
 pub use tapdeck_host::backend;
 #[doc(inline)]
 pub use tapdeck_host::{KeepInput, LiveIndex, RecordOptions};
+#[cfg(feature = "raster")]
+#[doc(inline)]
+pub use tapdeck_raster as raster;
 #[cfg(feature = "live")]
 #[doc(inline)]
 pub use tapdeck_serve::wire;

@@ -383,7 +383,7 @@ impl Remote {
 impl BusSession {
     fn screen(&self) -> Result<Screen> {
         let frame = self.ask(&Snap { ansi: true, ..Snap::default() })?;
-        Ok(drawn(&frame, frame.ansi.as_deref().unwrap_or_default()))
+        Ok(Screen::of_frame(&frame))
     }
 
     fn bus(&self) -> MutexGuard<'_, Bus> {
@@ -437,6 +437,14 @@ impl BusSession {
     }
 }
 
+impl Screen {
+    /// The screen of a frame of the bus, with its rows as they were sent: with escape sequences, if
+    /// the request asked for them.
+    pub fn of_frame(frame: &bus::Screen) -> Self {
+        drawn(frame, frame.ansi.as_deref().unwrap_or(&frame.contents.rows))
+    }
+}
+
 /// Returns the screen of a frame with these rows.
 fn drawn(frame: &bus::Screen, rows: &[String]) -> Screen {
     let mut output = Vec::new();
@@ -446,9 +454,17 @@ fn drawn(frame: &bus::Screen, rows: &[String]) -> Screen {
     for (y, row) in rows.iter().enumerate() {
         output.extend_from_slice(format!("\x1b[m\x1b[{};1H{row}", y + 1).as_bytes());
     }
-    let bus::Contents { cx, cy, .. } = &frame.contents;
+    let bus::Contents { cx, cy, cursor, .. } = &frame.contents;
     let (row, col) = (u32::from(*cy) + 1, u32::from(*cx) + 1);
-    output.extend_from_slice(format!("\x1b[m\x1b[{row};{col}H").as_bytes());
+    let shape = match cursor.shape {
+        bus::CursorShape::Block => 2,
+        bus::CursorShape::Underline => 4,
+        bus::CursorShape::Bar => 6,
+    };
+    output.extend_from_slice(format!("\x1b[m\x1b[{row};{col}H\x1b[{shape} q").as_bytes());
+    if !cursor.visible {
+        output.extend_from_slice(b"\x1b[?25l");
+    }
     Screen::of_output(frame.cols, frame.rows_n, &output)
 }
 

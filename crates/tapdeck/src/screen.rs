@@ -86,18 +86,45 @@ impl Screen {
 
     /// A picture in SVG.
     pub fn to_svg(&self) -> String {
+        self.to_svg_in(Theme::default())
+    }
+
+    /// A picture in SVG, in the colours of a theme.
+    pub fn to_svg_in(&self, theme: Theme) -> String {
         let mut out = Vec::new();
+        let mut options = SvgOptions::default();
+        options.theme = Some(theme);
         // Memory takes everything, so this cannot fail.
-        let written = svg_still(&self.0, SvgOptions::default(), &mut out);
+        let written = svg_still(&self.0, options, &mut out);
         debug_assert!(written.is_ok(), "{written:?}");
         String::from_utf8_lossy(&out).into_owned()
     }
 
+    /// A picture in pixels.
+    ///
+    /// # Errors
+    /// When an option is out of range, the chosen font is not installed, or the picture would be
+    /// too large.
+    #[cfg(feature = "raster")]
+    pub fn to_image(
+        &self,
+        look: &tapdeck_raster::Look,
+    ) -> Result<tapdeck_raster::Image, tapdeck_raster::RasterError> {
+        let mut raster = tapdeck_raster::Raster::new(look.clone())?;
+        raster.draw(&self.0)?;
+        Ok(raster.image().clone())
+    }
+
     /// The rows as a `<pre>` element with inline styles, which can stand in any HTML page.
     pub fn to_html(&self) -> String {
+        self.to_html_in(Theme::default())
+    }
+
+    /// The rows as a `<pre>` element, in the colours of a theme.
+    pub fn to_html_in(&self, theme: Theme) -> String {
         let mut out = Vec::new();
         // Memory takes everything, so this cannot fail.
-        let written = html_still(&self.0, Theme::default(), &mut out);
+        let written = html_still(&self.0, theme, &mut out);
         debug_assert!(written.is_ok(), "{written:?}");
         String::from_utf8_lossy(&out).into_owned()
     }

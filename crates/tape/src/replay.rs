@@ -71,7 +71,7 @@ pub struct Replay {
 impl Replay {
     /// A terminal as the header describes it, with this many rows of scrollback. It answers no
     /// query of the recorded program: the program is gone.
-    pub(crate) fn new(header: &Header, scrollback: usize) -> Self {
+    pub fn new(header: &Header, scrollback: usize) -> Self {
         let settings = Settings::default().scrollback(scrollback).replies(false).newline_mode(header.pipes);
         Self {
             term: Term::new(header.size.unwrap_or_default(), settings),
@@ -118,7 +118,7 @@ impl Replay {
     }
 
     /// Takes what a reader gave.
-    pub(crate) fn item(&mut self, item: Item) {
+    pub fn item(&mut self, item: Item) {
         match item {
             Item::Event(event) => self.apply(&event),
             Item::Note(note) if self.notes.len() < MAX_NOTES => self.notes.push(note),

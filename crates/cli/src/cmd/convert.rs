@@ -23,11 +23,13 @@ use crate::parse::{self, Position};
 use crate::progress::Progress;
 
 mod losses;
+#[cfg(feature = "raster")]
+mod pictures;
 
 pub(crate) use losses::losses_text;
 use losses::{losses_json, losses_that_matter};
 
-/// Convert a recording to another format, edit it, or export it as text, HTML or SVG.
+/// Convert a recording to another format, edit it, or export it as text, a page, a picture or a film.
 #[derive(Args)]
 #[command(
     visible_alias = "export",
@@ -37,6 +39,7 @@ Formats, by extension or with --input-format and --format:
   cassettes    a folder (--format cassette, or a name in .cassette) or one archive (.tar.zst)
   read only    cast-v1
   exports      txt, ansi (text with colors), md, json, csv, html (plays), svg, svg-still
+  pictures     png; films: gif, apng, and with ffmpeg installed webp, mp4, webm
   conversation md, html and json, with --as conversation: prompts and answers
 
 Positions for --from, --to, --cut and --mark, all in the times of IN:
@@ -61,6 +64,9 @@ Examples:
   tapdeck convert demo.ahr -o short.ahr --from 10s --to 1:00
   tapdeck convert demo.ahr -o short.cast --cut 0:20..0:50 --idle-time-limit 1s --speed 2
   tapdeck convert demo.ahr -o marked.ahr --mark 0:05=build --mark turn:2=fix
+  tapdeck convert demo.ahr -o demo.gif --idle-time-limit 2s --speed 1.5
+  tapdeck convert demo.ahr -o still.png --at turn:3 --window
+  tapdeck convert demo.ahr -o sheet.png --sheet 4x3
   tapdeck convert typescript --timing typescript.timing -o demo.ahr
   curl -s https://example.org/demo.cast | tapdeck convert - -o - --format txt | less"
 )]
@@ -96,7 +102,7 @@ pub(crate) struct CatArgs {
 }
 
 /// What is done to a recording, and where it goes.
-#[derive(Args)]
+#[derive(Args, Clone)]
 struct HowArgs {
     /// The file to write, or `-` for standard output
     #[arg(short, long, value_name = "OUT")]
@@ -157,10 +163,13 @@ struct HowArgs {
     /// Brotli compression level of an .ahr, from 0 to 11
     #[arg(long, value_name = "Q", default_value_t = 4, value_parser = clap::value_parser!(u8).range(0..=11), hide_short_help = true)]
     brotli_q: u8,
-    /// Color theme of html, svg, svg-still, cast and ahr: dark, light, high-contrast, sepia,
+    /// Color theme of html, svg, pictures, films, cast and ahr: dark, light, high-contrast, sepia,
     /// dracula or one of your own [default: that of the recording]
     #[arg(long, value_name = "THEME", conflicts_with = "part")]
     theme: Option<String>,
+    #[cfg(feature = "raster")]
+    #[command(flatten)]
+    pictures: pictures::PictureArgs,
     /// Print nothing on success
     #[arg(short, long, conflicts_with = "json")]
     quiet: bool,
@@ -206,6 +215,10 @@ pub(crate) fn cat(args: &CatArgs) -> Result {
 }
 
 fn run_on(inputs: &[PathBuf], args: &HowArgs) -> Result {
+    #[cfg(feature = "raster")]
+    if let Some(done) = args.pictures.run(inputs, args) {
+        return done;
+    }
     let result = convert(inputs, args);
     match (&result, args.json) {
         (Ok(done), true) => args.report_json(&to_json(done, inputs, args)),
@@ -269,6 +282,10 @@ impl HowArgs {
         if let Some(title) = &self.title {
             edits = edits.title(title);
         }
+        #[cfg(feature = "raster")]
+        if let Some(at) = self.pictures.moment() {
+            edits = edits.until(at.clone());
+        }
         if self.no_input { edits.drop_input() } else { edits }
     }
 
@@ -283,7 +300,8 @@ impl HowArgs {
     fn chosen_theme(&self, target: To) -> Result<Option<Theme>> {
         match &self.theme {
             Some(_) if !target.has_colours() => {
-                let message = "has no colors of its own: --theme is for html, svg, svg-still, cast and ahr";
+                let message =
+                    "has no colors of its own: --theme is for html, svg, pictures, films, cast and ahr";
                 Err(Failure::usage(format!("{target} {message}")))
             }
             _ if self.part.is_some() => Ok(None),
@@ -304,6 +322,8 @@ impl HowArgs {
             let ending = ending.unwrap_or_else(|| self.output.to_string_lossy().into_owned());
             Failure::usage(ConvertError::UnknownFormat(ending).to_string())
         })?;
+        #[cfg(feature = "raster")]
+        let target = self.pictures.target(target);
         // What shows a recording cannot act on a terminal; a recording can.
         if self.to_stdout() && target.container().is_some() && io::stdout().is_terminal() {
             return Err(Failure::usage(format!(
@@ -312,46 +332,62 @@ impl HowArgs {
         }
         Ok(target)
     }
+
+    /// Whether the end of the result was given.
+    #[cfg(feature = "raster")]
+    fn has_end(&self) -> bool {
+        matches!(self.to, Some(Side::Position(_)))
+    }
+
+    /// The conversion of these recordings to a target, with these edits.
+    fn conversion(&self, inputs: &[PathBuf], target: To, edits: Edits) -> Result<Conversion> {
+        let theme = self.chosen_theme(target)?;
+        self.identity.load(inputs.iter().map(PathBuf::as_path))?;
+        let Some((first, more)) = inputs.split_first() else {
+            return Err(Failure::usage("name a recording"));
+        };
+        let mut conversion = Conversion::new(first, target)
+            .overwrite(self.overwrite)
+            .sidecars(self.sidecar)
+            .partial(self.partial)
+            .quality(self.brotli_q)
+            .edit(edits);
+        for other in more {
+            conversion = conversion.join(other);
+        }
+        if let Some(format) = self.input_format() {
+            conversion = conversion.from(format);
+        }
+        if let Some(name) = &self.theme {
+            conversion = conversion.theme_name(name);
+        }
+        if let Some(timing) = &self.timing {
+            conversion = conversion.timing(timing);
+        }
+        if let Some(timing) = &self.out_timing {
+            conversion = conversion.out_timing(timing);
+        }
+        if let Some(theme) = theme {
+            conversion = conversion.theme(theme);
+        }
+        if self.part == Some(Part::Conversation) {
+            conversion = conversion.as_conversation();
+        }
+        if self.redact {
+            conversion = conversion.redact(Selection::default());
+        }
+        #[cfg(feature = "raster")]
+        let conversion = self.pictures.apply(conversion, target)?;
+        Ok(conversion)
+    }
 }
 
 fn convert(inputs: &[PathBuf], args: &HowArgs) -> Result<Converted> {
     let target = args.target()?;
-    let theme = args.chosen_theme(target)?;
-    args.identity.load(inputs.iter().map(PathBuf::as_path))?;
-    let Some((first, more)) = inputs.split_first() else {
-        return Err(Failure::usage("name a recording"));
-    };
-    let mut conversion = Conversion::new(first, target)
-        .overwrite(args.overwrite)
-        .sidecars(args.sidecar)
-        .partial(args.partial)
-        .quality(args.brotli_q)
-        .edit(args.edits());
-    for other in more {
-        conversion = conversion.join(other);
-    }
-    if let Some(format) = args.input_format() {
-        conversion = conversion.from(format);
-    }
-    if let Some(name) = &args.theme {
-        conversion = conversion.theme_name(name);
-    }
-    if let Some(timing) = &args.timing {
-        conversion = conversion.timing(timing);
-    }
-    if let Some(timing) = &args.out_timing {
-        conversion = conversion.out_timing(timing);
-    }
-    if let Some(theme) = theme {
-        conversion = conversion.theme(theme);
-    }
-    if args.part == Some(Part::Conversation) {
-        conversion = conversion.as_conversation();
-    }
-    if args.redact {
-        conversion = conversion.redact(Selection::default());
-    }
+    #[cfg(feature = "raster")]
+    args.pictures.check(target, args.has_end())?;
     let mut line = Progress::new("converting");
+    let conversion = args.conversion(inputs, target, args.edits())?;
     let conversion = conversion.progress(move |done, total| line.tick(done, total));
     let done = match args.to_stdout() {
         true => conversion.write_to(&mut io::stdout()),
@@ -383,6 +419,9 @@ fn refused_conversion(e: ConvertError, args: &HowArgs) -> Failure {
         | ConvertError::ReadOnly(_)
         | ConvertError::NoConversationAs(_)
         | ConvertError::EditedConversation
+        | ConvertError::NoPictures(_)
+        | ConvertError::NoFfmpeg(_)
+        | ConvertError::Picture(_)
         | ConvertError::Scrub(_)
         | ConvertError::CassetteToWriter) => Failure::usage(e.to_string()),
         e => Failure::io(e.to_string()),

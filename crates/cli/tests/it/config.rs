@@ -176,7 +176,7 @@ fn themes_have_the_same_names_everywhere() {
     }
     let (code, _, said) = with(&home, config, &["convert", "a.cast", "-o", "x.txt", "--theme", "mine"]);
     assert_eq!(code, Some(2));
-    assert!(said.contains("--theme is for html, svg, svg-still, cast and ahr"), "{said}");
+    assert!(said.contains("--theme is for html, svg, pictures, films, cast and ahr"), "{said}");
     // On a terminal of the recording's size, too, the theme is painted; the cursor is given back.
     for (args, blue) in
         [(&["play", "--theme", "light", "a.cast"][..], "38;2;11;87;194"), (&["play", "a.cast"], "34m")]

@@ -49,6 +49,8 @@ mod mcp;
 mod mcp_http;
 #[cfg(all(feature = "net", feature = "web"))]
 mod page;
+#[cfg(feature = "raster")]
+mod pictures;
 #[cfg(all(feature = "docker", feature = "ssh"))]
 mod places;
 mod plain;

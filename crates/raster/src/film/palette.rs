@@ -2,6 +2,7 @@
 //! closest to them.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 
 /// Colours of a frame, without the transparent one.
 pub(super) const MAX: usize = 255;
@@ -10,10 +11,27 @@ const MANY: usize = 6000;
 
 pub(super) type Colour = [u8; 3];
 
+/// Hashes colours, of which a frame has hundreds of thousands. Different ones have different hashes.
+#[derive(Default)]
+struct ColourHash(u64);
+
+impl Hasher for ColourHash {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0 << 8 | u64::from(*byte);
+        }
+    }
+
+    fn finish(&self) -> u64 {
+        let mixed = self.0.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        mixed ^ mixed >> 32
+    }
+}
+
 /// How often each colour was seen, in the order in which they appeared.
 #[derive(Debug, Default)]
 pub(super) struct Census {
-    index: HashMap<Colour, u32>,
+    index: HashMap<Colour, u32, BuildHasherDefault<ColourHash>>,
     list: Vec<(Colour, u32)>,
 }
 

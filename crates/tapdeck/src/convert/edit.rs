@@ -169,7 +169,15 @@ impl Conversion {
                 })?
             }
         };
-        let plan = self.edits.plan(&located)?;
+        let plan = match self.edits.plan(&located) {
+            // Before its first event a recording shows an empty screen, which is a picture, too.
+            Err(EditError::Nothing) if self.to.is_still() => {
+                let reader = Box::new(Blank(inputs.look()?.header().clone()));
+                let edited = Edited { history: Vec::new(), removed: Arc::default() };
+                return Ok(Opened { reader, total: 0, beside: Beside::default(), turns: Vec::new(), edited });
+            }
+            plan => plan?,
+        };
         // Once to see where everything goes, which what stands beside it needs to know first.
         let read_failed = |e| self.reading_failed(e);
         let mut ahead = EditReader::new(inputs.look()?, plan.clone()).map_err(read_failed)?;
@@ -193,6 +201,23 @@ impl Conversion {
         count.store(0, Ordering::Relaxed);
         let reader = EditReader::new(inputs.open(count)?, plan).map_err(read_failed)?;
         Ok(Opened { reader: Box::new(reader), total, beside, turns, edited })
+    }
+}
+
+/// A recording in which nothing happens.
+struct Blank(Header);
+
+impl EventReader for Blank {
+    fn header(&self) -> &Header {
+        &self.0
+    }
+
+    fn next_item(&mut self) -> tapdeck_tape::Result<Option<Item>> {
+        Ok(None)
+    }
+
+    fn position(&self) -> u64 {
+        0
     }
 }
 

@@ -46,6 +46,10 @@ mod beside;
 mod cassette;
 mod conversation;
 mod edit;
+#[cfg(feature = "raster")]
+mod ffmpeg;
+#[cfg(feature = "raster")]
+mod pictures;
 mod repair;
 mod to;
 
@@ -53,6 +57,8 @@ use beside::{Beside, Side, edited_meta, new_meta};
 pub use cassette::begin_manifest;
 pub use conversation::ConversationReport;
 use edit::Edited;
+#[cfg(feature = "raster")]
+pub use pictures::sheet;
 pub(crate) use repair::check;
 pub use repair::{Digest, Health, Repaired, repair, summarise};
 pub use tapdeck_tape::edit::{EditError, Edits, Position, Removed};
@@ -157,10 +163,24 @@ pub enum ConvertError {
     /// The edits make no sense for this recording.
     #[error(transparent)]
     Edit(#[from] EditError),
+    /// Pictures and films are left out of this build.
+    #[error("{0} cannot be written: this tapdeck was built without the feature raster")]
+    NoPictures(To),
+    /// There is no picture, for this reason.
+    #[error("{0}")]
+    Picture(String),
+    /// ffmpeg is not installed.
+    #[error(
+        "{0} is written by ffmpeg, which is not installed: install the package ffmpeg, or write gif or apng"
+    )]
+    NoFfmpeg(To),
+    /// ffmpeg could not write the film.
+    #[error("ffmpeg could not write {0}")]
+    Ffmpeg(String),
 }
 
 const TO: &str = "ahr, cast, cast-v2, cast-v3, ttyrec, typescript, ans, 3a, raw or cassette, and .zst behind any of them; \
-                  or txt, ansi, md, json, csv, html, svg or svg-still";
+                  or txt, ansi, md, json, csv, html, svg, svg-still, png, gif, apng, webp, mp4 or webm";
 
 impl ConvertError {
     fn write(path: &Path) -> impl FnOnce(io::Error) -> Self {
@@ -190,6 +210,10 @@ pub struct Conversion {
     edits: Edits,
     /// Recordings that are joined to the first.
     more: Vec<PathBuf>,
+    #[cfg(feature = "raster")]
+    look: tapdeck_raster::Look,
+    #[cfg(feature = "raster")]
+    fps: u32,
     progress: Option<Box<dyn FnMut(u64, u64)>>,
 }
 
@@ -248,6 +272,10 @@ impl Conversion {
             theme_name: None,
             edits: Edits::default(),
             more: Vec::new(),
+            #[cfg(feature = "raster")]
+            look: tapdeck_raster::Look::default(),
+            #[cfg(feature = "raster")]
+            fps: pictures::FPS,
             progress: None,
         }
     }
@@ -384,10 +412,9 @@ impl Conversion {
         {
             return Err(ConvertError::ReadOnly(c));
         }
-        let count = Arc::<AtomicU64>::default();
-        let mut beside = Beside::default();
-        let mut annotations = Annotations::default();
-        let mut edited = None;
+        if cfg!(not(feature = "raster")) && (self.to == To::Png || self.to.is_film()) {
+            return Err(ConvertError::NoPictures(self.to));
+        }
         if let Target::File(path) = output {
             for input in [&self.input].into_iter().chain(&self.more) {
                 // Not even when asked: the sidecars of the one would be replaced before the other
@@ -397,6 +424,64 @@ impl Conversion {
                 }
             }
         }
+        let Opened { from, reader, count, total, beside, annotations, edited } = self.open()?;
+        #[cfg(feature = "raster")]
+        let largest = self.largest_screen()?;
+        let mut reader = self.watch(reader, count, total);
+        let (losses, written) = match container {
+            Some(Container { format: Format::Cassette, .. }) => {
+                let written = self.to_cassette(output, from, &mut reader)?;
+                let mut losses: Vec<_> = beside.left_behind(&self.input, self.to)?.into_iter().collect();
+                losses.extend(
+                    header_losses(reader.header()).iter().filter(|_| from.format != Format::Cassette),
+                );
+                (losses, written)
+            }
+            Some(to) => {
+                let mut main = Main::create(output, self.overwrite, OutFile::create)?;
+                let losses = self.to_tape(from, to, &mut reader, &mut main, beside, edited.as_ref())?;
+                (losses, main.written)
+            }
+            None => {
+                let mut main = Main::create(output, self.overwrite, OutFile::create_shared)?;
+                let cut = match self.to {
+                    #[cfg(feature = "raster")]
+                    To::Png => self.still(&mut reader, &mut main).map(|()| None)?,
+                    #[cfg(feature = "raster")]
+                    to if to.is_film() => self.film(&mut reader, largest, &mut main).map(|()| None)?,
+                    _ => self.to_export(&mut reader, annotations, &mut main)?,
+                };
+                self.stop_if_broken(&reader)?;
+                main.commit()?;
+                let mut losses = export_losses(self.to, &reader.seen);
+                losses.extend(cut);
+                losses.extend(beside.left_behind(&self.input, self.to)?);
+                (losses, main.written)
+            }
+        };
+        let seen = reader.seen;
+        Ok(Converted {
+            from,
+            to: self.to,
+            events: seen.events,
+            output_bytes: seen.output_bytes,
+            duration: seen.end.since_start(),
+            written,
+            losses,
+            notes: seen.notes,
+            more_notes: seen.more_notes,
+            broke_off: seen.broke_off,
+            conversation: None,
+            removed: edited.map(|edited| edited.removed()).unwrap_or_default(),
+        })
+    }
+
+    /// Opens the recording, as it is or edited.
+    fn open(&self) -> Result<Opened, ConvertError> {
+        let count = Arc::<AtomicU64>::default();
+        let mut beside = Beside::default();
+        let mut annotations = Annotations::default();
+        let mut edited = None;
         let (from, reader, total) = if self.is_edit() {
             let source = Source::find(&self.input, self.from, self.timing.as_deref())?;
             let from = source.container();
@@ -422,51 +507,17 @@ impl Conversion {
             }
             (source.container(), source.open_counted(&count)?, source.len())
         };
+        Ok(Opened { from, reader, count, total, beside, annotations, edited })
+    }
+
+    /// Watches what is read.
+    fn watch(&mut self, reader: Box<dyn EventReader>, count: Arc<AtomicU64>, total: u64) -> Watched {
         let progress = self.progress.take().map(|f| (f, count, total));
         let mut header = reader.header().clone();
         if let Some(theme) = self.theme.filter(|_| self.to.carries_theme()) {
             header.theme = Some(theme_value(&theme));
         }
-        let mut reader = Watched { inner: reader, header, progress, seen: Seen::default() };
-        let (losses, written) = match container {
-            Some(Container { format: Format::Cassette, .. }) => {
-                let written = self.to_cassette(output, from, &mut reader)?;
-                let mut losses: Vec<_> = beside.left_behind(&self.input, self.to)?.into_iter().collect();
-                losses.extend(
-                    header_losses(reader.header()).iter().filter(|_| from.format != Format::Cassette),
-                );
-                (losses, written)
-            }
-            Some(to) => {
-                let mut main = Main::create(output, self.overwrite, OutFile::create)?;
-                let losses = self.to_tape(from, to, &mut reader, &mut main, beside, edited.as_ref())?;
-                (losses, main.written)
-            }
-            None => {
-                let mut main = Main::create(output, self.overwrite, OutFile::create_shared)?;
-                let cut = self.to_export(&mut reader, annotations, &mut main)?;
-                main.commit()?;
-                let mut losses = export_losses(self.to, &reader.seen);
-                losses.extend(cut);
-                losses.extend(beside.left_behind(&self.input, self.to)?);
-                (losses, main.written)
-            }
-        };
-        let seen = reader.seen;
-        Ok(Converted {
-            from,
-            to: self.to,
-            events: seen.events,
-            output_bytes: seen.output_bytes,
-            duration: seen.end.since_start(),
-            written,
-            losses,
-            notes: seen.notes,
-            more_notes: seen.more_notes,
-            broke_off: seen.broke_off,
-            conversation: None,
-            removed: edited.map(|edited| edited.removed()).unwrap_or_default(),
-        })
+        Watched { inner: reader, header, progress, seen: Seen::default() }
     }
 
     /// Writes a cassette: a folder, or one archive by its name.
@@ -613,7 +664,7 @@ impl Conversion {
             _ => lines(LinesAs::Txt, reader, annotations, main),
         };
         match result {
-            Ok(()) => self.stop_if_broken(reader).map(|()| cut),
+            Ok(()) => Ok(cut),
             Err(tapdeck_tape::Error::Write { source, .. }) => {
                 Err(ConvertError::Write { path: main.path().to_owned(), source })
             }
@@ -760,6 +811,18 @@ impl EventReader for Watched {
     fn position(&self) -> u64 {
         self.inner.position()
     }
+}
+
+/// A recording that was opened to be converted.
+struct Opened {
+    from: Container,
+    reader: Box<dyn EventReader>,
+    /// Bytes that were read.
+    count: Arc<AtomicU64>,
+    total: u64,
+    beside: Beside,
+    annotations: Annotations,
+    edited: Option<Edited>,
 }
 
 /// Where the output goes.

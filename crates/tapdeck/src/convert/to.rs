@@ -49,10 +49,22 @@ pub enum To {
     Svg,
     /// A picture of the last screen.
     SvgStill,
+    /// A picture of the last screen, in pixels.
+    Png,
+    /// A film.
+    Gif,
+    /// A film.
+    Apng,
+    /// A film, which ffmpeg writes.
+    Webp,
+    /// A film, which ffmpeg writes.
+    Mp4,
+    /// A film, which ffmpeg writes.
+    Webm,
 }
 
 /// Exports by the names that stand for them.
-const EXPORTS: [(&str, To); 11] = [
+const EXPORTS: [(&str, To); 17] = [
     ("txt", To::Txt),
     ("ansi", To::Ansi),
     ("md", To::Md),
@@ -61,6 +73,12 @@ const EXPORTS: [(&str, To); 11] = [
     ("html", To::Html),
     ("svg", To::Svg),
     ("svg-still", To::SvgStill),
+    ("png", To::Png),
+    ("gif", To::Gif),
+    ("apng", To::Apng),
+    ("webp", To::Webp),
+    ("mp4", To::Mp4),
+    ("webm", To::Webm),
     ("text", To::Txt),
     ("markdown", To::Md),
     ("htm", To::Html),
@@ -75,7 +93,20 @@ impl To {
 
     /// Whether a theme makes a difference to what is written.
     pub fn has_colours(self) -> bool {
-        self.carries_theme() || matches!(self, To::Html | To::Svg | To::SvgStill)
+        self.carries_theme()
+            || matches!(self, To::Html | To::Svg | To::SvgStill)
+            || self == Self::Png
+            || self.is_film()
+    }
+
+    /// Whether it is a film made of pixels.
+    pub fn is_film(self) -> bool {
+        matches!(self, Self::Gif | Self::Apng | Self::Webp | Self::Mp4 | Self::Webm)
+    }
+
+    /// Whether it is one picture of the last screen.
+    pub fn is_still(self) -> bool {
+        matches!(self, Self::Png | Self::SvgStill)
     }
 
     /// Whether turns of the alternate screen stand between the lines that are written.
@@ -174,6 +205,9 @@ mod tests {
             ("a.cassette", "cassette"),
             ("a.tar.zst", "cassette.zst"),
             ("a.SVG", "svg"),
+            ("a.png", "png"),
+            ("a.gif", "gif"),
+            ("a.mp4", "mp4"),
         ] {
             let found = To::of_path(Path::new(path)).map(|to| to.to_string());
             assert_eq!(found.as_deref(), Some(name), "{path}");

@@ -154,7 +154,7 @@ const REST: &[Row] = &[
     (&["_"], Act::ShowOption, "then i or I: how that stands"),
     (&["!"], Act::Shell, "run a shell command"),
     (&["|"], Act::Pipe, "rows from here to a mark into a shell command"),
-    (&["s"], Act::Save, "save the rows as text"),
+    (&["s"], Act::Save, "save the rows as text, or the screen as .png, .svg or .html"),
     (&["v"], Act::Edit, "open the rows in $VISUAL or $EDITOR"),
     (&["r", "R", "C-r", "C-l"], Act::Repaint, "paint again"),
     (&["V"], Act::Version, "which version this is"),

@@ -4,6 +4,9 @@ use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 
+use tapdeck::{OutFile, Screen};
+use tapdeck_term::Term;
+
 use super::rows::{self, Row};
 use super::{App, Effect, Mood};
 
@@ -21,6 +24,21 @@ fn script(script: &str, given: &[&str]) -> Effect {
 /// Runs a command.
 pub(super) fn shell(command: &str) -> Effect {
     script(SHELL, &[command])
+}
+
+/// Draws a screen in the format that a name ends with; `None` if that is no picture.
+fn picture(path: &str, term: &Term) -> Option<io::Result<Vec<u8>>> {
+    let (_, ending) = path.rsplit_once('.')?;
+    Some(match ending.to_ascii_lowercase().as_str() {
+        #[cfg(feature = "raster")]
+        "png" => {
+            let look = tapdeck::raster::Look { scale: 2.0, ..tapdeck::raster::Look::default() };
+            Screen::of(term).to_image(&look).map(|image| image.to_png()).map_err(io::Error::other)
+        }
+        "svg" => Ok(Screen::of(term).to_svg().into_bytes()),
+        "html" => Ok(Screen::of(term).to_html().into_bytes()),
+        _ => return None,
+    })
 }
 
 impl App {
@@ -73,8 +91,20 @@ impl App {
         Effect::Nothing
     }
 
-    /// Saves everything as text. A file that is there stays as it is.
+    /// Saves the screen as a picture where the name says so, and otherwise everything as text. A
+    /// file that is there stays as it is.
     pub(super) fn save(&mut self, path: &str) {
+        if let Some(drawn) = picture(path, self.term()) {
+            let saved = drawn.and_then(|bytes| {
+                let mut file = OutFile::create_shared(path.as_ref(), false)?;
+                file.write_all(&bytes)?;
+                file.commit()
+            });
+            return match saved {
+                Ok(()) => self.notify(format!("the screen is in {path}"), Mood::Going),
+                Err(e) => self.notify(format!("cannot save {path}: {e}"), Mood::Wrong),
+            };
+        }
         let range = rows::range(self.term());
         let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
         let saved = made.and_then(|file| {

@@ -197,6 +197,14 @@ fn brackets_files_and_what_is_not_here() {
     assert_eq!(std::fs::read_to_string(&path).expect("saved"), "f(a,\n{b\n}\n) g\nend\n");
     stage.send(&format!("s{}\r", path.display()));
     assert!(stage.screen().contains("cannot save"), "what is there stays\n{}", stage.screen());
+    for (name, start) in [("screen.svg", &b"<svg"[..]), ("screen.png", b"\x89PNG")] {
+        let path = home.path().join(name);
+        stage.send(&format!("s{}\r", path.display()));
+        if cfg!(feature = "raster") || name == "screen.svg" {
+            assert!(stage.screen().contains("the screen is in"), "{}", stage.screen());
+            assert!(std::fs::read(&path).expect("saved").starts_with(start), "{name}");
+        }
+    }
     let Effect::Run(command) = stage.send("|$wc -l\r") else { panic!("nothing is run") };
     assert_eq!(command[4], "wc -l");
     assert_eq!(std::fs::read_to_string(&command[5]).expect("lent"), "f(a,\n{b\n}\n) g\nend\n");
