@@ -29,7 +29,7 @@ mod pictures;
 pub(crate) use losses::losses_text;
 use losses::{losses_json, losses_that_matter};
 
-/// Convert a recording to another format, edit it, or export it as text, a page, a picture or a film.
+/// Convert a recording to another format, edit it, or export it as text, a picture or a film.
 #[derive(Args)]
 #[command(
     visible_alias = "export",

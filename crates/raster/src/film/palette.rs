@@ -11,7 +11,7 @@ const MANY: usize = 6000;
 
 pub(super) type Colour = [u8; 3];
 
-/// Hashes colours, of which a frame has hundreds of thousands. Different ones have different hashes.
+/// Hashes colours, of which a frame may have thousands. Different ones have different hashes.
 #[derive(Default)]
 struct ColourHash(u64);
 
