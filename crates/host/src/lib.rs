@@ -50,6 +50,7 @@ mod glass;
 mod inbox;
 mod journals;
 mod launch;
+pub mod leftovers;
 mod opaque;
 mod out_file;
 mod player;

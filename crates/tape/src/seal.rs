@@ -19,6 +19,9 @@
 //! | sidecar | key *sidecar*, over its name, a zero byte, its content |
 //! | meta.json | key *meta*, over its JSON without `seal.mac`, keys sorted, no spaces |
 //!
+//! A cassette is sealed by a code over its binding, which guards all of its files
+//! ([`BindingSeal`]), under the key *binding*.
+//!
 //! The keys are derived from the owner's secret, each under a name of its own.
 
 mod verify;
@@ -36,6 +39,8 @@ use crate::{Error, FilePosition, Result};
 pub use verify::{SealReport, Verdict, sealed_meta, verify};
 
 const ALGORITHM: &str = "blake3-chain-1";
+/// How a cassette is sealed.
+const BINDING: &str = "blake3-binding-1";
 
 /// The owner's key.
 #[derive(Clone)]
@@ -43,6 +48,7 @@ pub struct SealKey {
     chain: [u8; 32],
     sidecar: [u8; 32],
     meta: [u8; 32],
+    binding: [u8; 32],
     id: String,
 }
 
@@ -55,6 +61,7 @@ impl SealKey {
             chain: blake3::derive_key("tapdeck recording seal v1: chain", secret),
             sidecar: blake3::derive_key("tapdeck recording seal v1: sidecar", secret),
             meta: blake3::derive_key("tapdeck recording seal v1: meta", secret),
+            binding: blake3::derive_key("tapdeck recording seal v1: binding", secret),
             id: Hash::from_bytes(id).to_hex()[..16].to_owned(),
         }
     }
@@ -62,6 +69,24 @@ impl SealKey {
     /// A name for the key that does not reveal it, to tell a wrong key from a changed recording.
     pub fn id(&self) -> &str {
         &self.id
+    }
+
+    /// Seals a cassette by its binding.
+    pub fn seal_binding(&self, binding: &str) -> BindingSeal {
+        let mac = blake3::keyed_hash(&self.binding, binding.as_bytes()).to_hex().to_string();
+        BindingSeal { algorithm: BINDING.to_owned(), key_id: self.id.clone(), mac }
+    }
+
+    /// Checks a cassette's seal against its binding; returns why it does not hold, if so.
+    pub fn check_binding(&self, seal: &BindingSeal, binding: &str) -> Option<String> {
+        if seal.algorithm != BINDING {
+            return Some(format!("it was sealed in a way that is not known here: {:?}", seal.algorithm));
+        }
+        if seal.key_id != self.id {
+            return Some(format!("it was sealed with the key {:?}, this is {:?}", seal.key_id, self.id));
+        }
+        let holds = verify::same(&blake3::keyed_hash(&self.binding, binding.as_bytes()), &seal.mac);
+        (!holds).then(|| "its content, or its id, is not what was sealed".to_owned())
     }
 
     fn start(&self, nonce: &str) -> Hash {
@@ -101,6 +126,14 @@ impl std::fmt::Debug for SealKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("SealKey").field("id", &self.id).finish_non_exhaustive()
     }
+}
+
+/// What a cassette's manifest says about its seal, under the key `content_digest.seal`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BindingSeal {
+    algorithm: String,
+    key_id: String,
+    mac: String,
 }
 
 /// What `meta.json` says about the seal, under the key `seal`.

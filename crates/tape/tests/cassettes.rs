@@ -194,7 +194,7 @@ fn unknown_fields_are_masked_and_kept() {
         }
     });
     assert!(visited > 15, "{visited}");
-    unknown.put_into(&mut new).unwrap();
+    unknown.put_into(&mut new, None).unwrap();
     assert_eq!(failed(&new), [""; 0]);
     let line = |name: &str| {
         let text = String::from_utf8(new.get(name).unwrap().to_vec()).unwrap();

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde_json::{Value, json};
 use tapdeck_core::{Exit, Time, WallTime};
-use tapdeck_host::Source;
+use tapdeck_host::{Clock, Source};
 use tapdeck_tape::ahr::parts::{EVENTS, INDEX, INSTRUCTIONS, META};
 use tapdeck_tape::ahr::{Ending as Ended, Summary};
-use tapdeck_tape::cassette::Cassette;
+use tapdeck_tape::cassette::{Cassette, Freshness};
 use tapdeck_tape::meta::{EditSource, Meta};
 use tapdeck_tape::{Format, Item, Kind};
 
@@ -131,6 +131,9 @@ fn show_other(source: &Source, as_json: bool) -> Result<()> {
     line("sha256", fact("sha256"));
     line("emulator", fact("emulator"));
     line("scrubbing", fact("scrubbing"));
+    line("version", fact("version"));
+    line("captured", fact("captured_at"));
+    line("freshness", fact("freshness"));
     line("health", broke_off.map(|why| format!("breaks off: {why}")));
     print(format_args!("{text}"));
     Ok(())
@@ -142,11 +145,19 @@ fn cassette_facts(source: &Source) -> Option<Value> {
         return None;
     }
     let cassette = Cassette::open(source.path()).ok()?;
+    let freshness = match cassette.freshness(Clock::start().wall_start()) {
+        Freshness::Unlimited => "unlimited".to_owned(),
+        Freshness::Until(until) => format!("fresh until {}", until.utc()),
+        Freshness::Expired(since) => format!("stale since {}", since.utc()),
+        Freshness::Unclear(why) => format!("unclear: {why}"),
+    };
     Some(json!({
         "id": cassette.manifest.id, "sha256": cassette.manifest.content_digest.sha256,
         "emulator": cassette.manifest.terminal.emulator.to_string(), "frames": cassette.frames.len(),
         "events": cassette.events.len(), "scrubbing": cassette.scrub_report.status,
-        "harness": cassette.manifest.harness.name,
+        "harness": cassette.manifest.harness.name, "version": cassette.manifest.harness.binary_version,
+        "captured_at": cassette.manifest.harness.captured_at, "freshness": freshness,
+        "freshness_window": cassette.manifest.harness.freshness_window,
     }))
 }
 

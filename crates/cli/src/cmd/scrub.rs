@@ -275,7 +275,7 @@ fn scrub_cassette(args: &ScrubCommand, source: &Source) -> Result<Outcome> {
     let original = Files::read(source.path()).map_err(|e| unreadable(e.into()))?;
     let id = new_uuid(Clock::start().wall_start());
     let id = id.map_err(|e| Failure::io(format!("no random numbers: {e}")))?;
-    let scrubbed = cassette::scrub(&original, rules, Some(id));
+    let scrubbed = cassette::scrub(&original, rules, Some(id), None);
     let (files, report) = scrubbed.map_err(|e| unreadable(e.into()))?;
     if let Some(mut folder) = folder {
         folder.append_all(&files)?;

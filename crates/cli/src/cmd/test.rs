@@ -11,7 +11,8 @@ use std::time::Duration;
 use clap::Args;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::{Value, json};
-use tapdeck::testing::{Change, Fault, Halt, How, Outcome, Place, Report, find, run_on};
+use tapdeck::testing::{Change, Fault, Halt, How, Outcome, Place, Remedy, Report, find, run_on};
+use tapdeck_core::WallTime;
 use tapdeck_host::{Clock, Keyboard, Pressed};
 use tapdeck_tape::Container;
 
@@ -74,6 +75,9 @@ pub(crate) struct TestArgs {
     /// With --update, do not ask for confirmation
     #[arg(long, requires = "update")]
     yes: bool,
+    /// Fail if a cassette was recorded longer ago than this
+    #[arg(long, value_name = "TIME", value_parser = crate::parse::duration, conflicts_with_all = ["live", "record"])]
+    max_age: Option<Duration>,
     /// Fail if a scenario is skipped, for instance because its program is not installed
     #[arg(long, hide_short_help = true)]
     no_skips: bool,
@@ -102,7 +106,12 @@ pub(crate) fn run(args: &TestArgs) -> Result {
             tell(report);
         }
     };
-    let mut reports = match run_all(&files, how, place.as_ref(), jobs, each)? {
+    let age = |report: &mut Report| {
+        if let Some(max_age) = args.max_age {
+            refuse_old(report, clock.wall_start() - max_age, max_age);
+        }
+    };
+    let mut reports = match run_all(&files, how, place.as_ref(), jobs, (age, each))? {
         Ran::All(reports) => reports,
         Ran::Stopped(signal) => return Ok(Ending::by_signal(signal)),
     };
@@ -192,6 +201,28 @@ fn judge_again(reports: &mut [Report], aloud: bool) {
     }
 }
 
+/// Fails a scenario whose cassette was recorded before `oldest`.
+fn refuse_old(report: &mut Report, oldest: WallTime, max_age: Duration) {
+    if matches!(report.outcome, Outcome::Skipped(_)) || report.captured.is_some_and(|at| at >= oldest) {
+        return;
+    }
+    let message = match report.captured {
+        Some(at) => format!("it was recorded at {} and may be {} old", at.utc(), human::duration(max_age)),
+        None => "it does not say when it was recorded".to_owned(),
+    };
+    let fault = Fault {
+        line: None,
+        claim: "the cassette is not older than --max-age".to_owned(),
+        message: message + advice(Some(Remedy::Record)),
+        details: String::new(),
+        remedy: Some(Remedy::Record),
+    };
+    match &mut report.outcome {
+        Outcome::Failed(faults) => faults.push(fault),
+        outcome => *outcome = Outcome::Failed(vec![fault]),
+    }
+}
+
 /// Runs one scenario, and says in its faults what to do about them.
 fn run_one(path: &Path, how: How, place: Option<&Place>, halt: &Halt) -> Report {
     let mut report = run_on(path, how, place, halt);
@@ -210,7 +241,7 @@ fn run_all(
     how: How,
     place: Option<&Place>,
     jobs: usize,
-    each: impl Fn(&Report) + Sync,
+    (also, each): (impl Fn(&mut Report) + Sync, impl Fn(&Report) + Sync),
 ) -> Result<Ran> {
     let io = |e: std::io::Error| Failure::io(format!("cannot run anything: {e}"));
     // Before any thread is started, so that all have the signals blocked.
@@ -222,7 +253,8 @@ fn run_all(
         while let Some((i, path)) =
             Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|i| Some((i, files.get(i)?)))
         {
-            let report = run_one(path, how, place, &halt);
+            let mut report = run_one(path, how, place, &halt);
+            also(&mut report);
             if halt.is_called() {
                 return;
             }
@@ -487,6 +519,7 @@ mod tests {
             outcome,
             checks: 1,
             took: Duration::from_micros(1_500),
+            captured: None,
             changes: Vec::new(),
         };
         let text = junit(

@@ -59,7 +59,7 @@ pub(crate) fn run(args: &VerifyArgs) -> Result {
     let mut ending = Ending::Done;
     for path in &args.files {
         let checked = if tapdeck_tape::cassette::is_cassette(path) {
-            super::cassette::check_one(path, report, false)
+            super::cassette::check_one(path, report, false, (key.as_ref(), false))
         } else {
             check(path, &args.input, key.as_ref(), args.json)
                 .map_err(|failure| failure.about("file", path.to_string_lossy()))

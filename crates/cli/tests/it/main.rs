@@ -30,6 +30,7 @@ mod doctor;
 mod edit;
 #[cfg(feature = "encrypt")]
 mod encrypted;
+mod evidence;
 mod exported_page;
 mod failed_recording;
 mod faults;

@@ -55,6 +55,14 @@ fn a_probe_gets_past_the_dialog_and_reads_the_fresh_panel() {
     assert_eq!(answer["quota"]["account_class"], "max");
     // The whole timeline is kept, the address in it masked, and the facts can be read off it again.
     let cassette = Cassette::open(&home.path("c")).expect("accepted");
+    // Which agent it was: a script, and the shell that runs it.
+    let harness = &cassette.manifest.harness;
+    let script = tapdeck_tape::cassette::digest_hex(AGENT.as_bytes());
+    assert_eq!(harness.binary_sha256, Some(script));
+    assert_eq!(
+        harness.binaries.iter().map(|b| b.role.as_str()).collect::<Vec<_>>(),
+        ["program", "interpreter"]
+    );
     assert!(cassette.frames.len() >= 3, "{} frames", cassette.frames.len());
     assert!(cassette.frames.iter().any(|f| f.text.iter().any(|row| row.contains("trust"))));
     assert!(!String::from_utf8_lossy(cassette.raw()).contains("me@example.org"));
@@ -101,6 +109,10 @@ fn an_answer_is_believed_for_a_while() {
         "{answer}"
     );
     assert_ne!(ask(&["--cached", "--max-age", "0s"]).0, Some(0), "it is asked, and has no answer");
+    // What the agent said later counts: the answer is no older than before, and not believed.
+    let (code, answer) = ask(&["--only-cached"]);
+    assert_eq!((code, &answer["status"], &answer["limited"]), (Some(1), &"error".into(), &true.into()));
+    assert!(answer["detail"].as_str().is_some_and(|d| d.contains("the last probe, at ")), "{answer}");
     let other = home
         .tapdeck(["probe", "claude", "quota", "--program", "./agent", "--only-cached", "--json"])
         .env("ANTHROPIC_API_KEY", "of-somebody-else")

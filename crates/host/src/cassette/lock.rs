@@ -6,12 +6,18 @@ use std::fs::OpenOptions;
 use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use serde_json::{Value, json};
 
+use super::rfc3339;
+use crate::clock::Clock;
 use crate::disk::DiskFile;
+
+/// How often a lock that another has is tried.
+const POLL: Duration = Duration::from_millis(100);
 
 /// An account that could not be locked.
 #[derive(Debug, thiserror::Error)]
@@ -88,6 +94,24 @@ impl AccountLock {
         Ok(Self { file, stale: pid })
     }
 
+    /// Locks an account, waiting this long at most for another that has it.
+    ///
+    /// # Errors
+    /// As [`Self::take`], when the time is over.
+    pub fn wait(folder: &Path, account: &str, clock: &Clock, limit: Duration) -> Result<Self, LockError> {
+        let deadline = clock.elapsed() + limit;
+        loop {
+            let now = rfc3339(clock.wall_start() + clock.elapsed());
+            match Self::take(folder, account, &now) {
+                Err(LockError::Held { .. }) if clock.elapsed() < deadline => {
+                    // The kernel announces a free lock only to a wait without a limit.
+                    std::thread::park_timeout(POLL.min(deadline - clock.elapsed().min(deadline)));
+                }
+                taken => return taken,
+            }
+        }
+    }
+
     /// The process that had the lock before and died with it.
     pub fn stale(&self) -> Option<u64> {
         self.stale
@@ -116,6 +140,17 @@ mod tests {
         let lock = AccountLock::take(folder.path(), "team/../a", "now").expect("free again");
         assert_eq!(lock.stale(), None);
         drop(lock);
+        // Two locks of one process are two as well: the second waits for the first.
+        let clock = Clock::start();
+        let lock = AccountLock::take(folder.path(), "waited", "now").expect("free");
+        let limit = Duration::from_millis(20);
+        assert!(AccountLock::wait(folder.path(), "waited", &clock, limit).is_err());
+        let at = folder.path().to_owned();
+        let waiting = std::thread::spawn(move || {
+            AccountLock::wait(&at, "waited", &Clock::start(), Duration::from_secs(60)).is_ok()
+        });
+        drop(lock);
+        assert!(waiting.join().expect("it ends"));
         let name = folder.path().join("crashed.lock");
         std::fs::write(&name, "{\"pid\": 999999999, \"since\": \"then\"}").expect("written");
         let lock = AccountLock::take(folder.path(), "crashed", "now").expect("stale");

@@ -14,6 +14,7 @@ use tapdeck_tape::cassette::{
     UnknownFields,
 };
 use tapdeck_tape::scrub::{scrub_argv, scrub_extra, scrub_json, status};
+use tapdeck_tape::seal::SealKey;
 
 /// Readings after which no more is learned about secrets.
 const MAX_READINGS: usize = 4;
@@ -66,7 +67,7 @@ fn escape(text: &str) -> String {
 }
 
 /// Masks a cassette. With a new id it becomes another one that names the original; without one, the
-/// original was never seen.
+/// original was never seen. It is sealed with the key, if there is one.
 ///
 /// # Errors
 /// When the original is refused, or the result outgrows the bounds of a cassette.
@@ -74,6 +75,7 @@ pub fn scrub(
     original: &Files,
     rules: Arc<Rules>,
     new_id: Option<String>,
+    key: Option<SealKey>,
 ) -> Result<(Files, Report), Refusal> {
     let cassette = &Cassette::from_files(original)?;
     let mut unknown = UnknownFields::of(original);
@@ -83,7 +85,8 @@ pub fn scrub(
         .outcome(cassette.outcome.clone())
         .scrub_report(cassette.scrub_report.clone())
         .quota(cassette.quota.clone())
-        .discovery(cassette.discovery.clone());
+        .discovery(cassette.discovery.clone())
+        .seal(key.clone());
     let mut scrubber = study(cassette, &closing, &unknown, Scrubber::new(rules, size));
     let mut masked = cassette.raw().to_vec();
     scrubber.output_masks().apply(Offset(0), &mut masked);
@@ -103,7 +106,7 @@ pub fn scrub(
     closing.scrub_report = stored(&report, &closing.scrub_report);
     let end = Time::from_millis(cassette.outcome.duration_ms);
     let mut files = recording.finish_in_memory(end, closing)?;
-    unknown.put_into(&mut files)?;
+    unknown.put_into(&mut files, key.as_ref())?;
     Ok((files, report))
 }
 

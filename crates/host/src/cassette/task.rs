@@ -11,10 +11,13 @@ use serde_json::{Value, json};
 use tapdeck_core::scrub::Rules;
 use tapdeck_core::{Author, Entry, Event, Exit, Lag, Stamp, Time, WallTime, WinSize};
 use tapdeck_tape::JsonValue;
-use tapdeck_tape::cassette::{Cassette, Closing, Files, Input, Manifest, Recording, names, signal_name};
+use tapdeck_tape::cassette::{
+    Cassette, Closing, Files, Final, Input, Manifest, Recording, names, signal_name,
+};
 
 use super::{CassetteFolder, CommitError, FailedRun};
 use crate::clock::Clock;
+use crate::leftovers::Leftover;
 use crate::recorder::{Withheld, stars};
 use crate::shared::SharedLog;
 use crate::tap::{Tap, TapReader, TapThread, Wake};
@@ -39,6 +42,8 @@ struct Work {
     recording: Recording,
     size: WinSize,
     exit: Option<Exit>,
+    /// Service events that the session has passed on.
+    told: usize,
     /// The signals that were sent to the program.
     signals: Vec<i32>,
     end: Time,
@@ -70,6 +75,7 @@ impl CassetteRecorder {
             recording: Recording::new(size.size(), resolution),
             size,
             exit: None,
+            told: 0,
             signals: Vec::new(),
             end: Time::ZERO,
             lost: 0,
@@ -124,7 +130,10 @@ impl Work {
                     self.signals.push(number);
                 }
             }
-            Event::Service(payload) => rec.service(at, parse_payload(&payload)),
+            Event::Service(payload) => {
+                self.told += 1;
+                rec.service(at, parse_payload(&payload));
+            }
             Event::Snapshot { id, label, .. } => {
                 let anchor = rec.output_bytes();
                 let label = label.to_string();
@@ -204,10 +213,27 @@ fn typed(kind: &str) -> JsonValue {
     JsonValue::of(&json!({ "type": kind }))
 }
 
+/// Says in `final.json` which processes were left behind.
+pub fn name_leftovers(outcome: &mut Final, left: &[Leftover]) {
+    outcome.metadata.insert("leaked_processes", left.len());
+    if !left.is_empty() {
+        let commands: Vec<&str> = left.iter().map(|left| left.command.as_str()).collect();
+        outcome.metadata.insert("leaked", JsonValue::of(&commands));
+    }
+}
+
 impl Recorded {
     /// How the program ended.
     pub fn exit(&self) -> Option<Exit> {
         self.0.exit
+    }
+
+    /// Adds those of a source's events that came when the session had ended. All of them are given,
+    /// in the order in which they were passed on.
+    pub fn add_late_events(&mut self, all: &[String]) {
+        for payload in all.get(self.0.told..).unwrap_or_default() {
+            self.0.recording.service(self.0.end, parse_payload(payload));
+        }
     }
 
     /// The signal by which the program was told to end, if it was: one that means just that, or one
@@ -293,7 +319,8 @@ fn scrubbed(
     closing: Closing,
     rules: Arc<Rules>,
 ) -> Result<Files, CommitError> {
+    let key = closing.seal.clone();
     let files = recording.finish_in_memory(end, closing)?;
-    let (files, _) = super::scrub(&files, rules, None)?;
+    let (files, _) = super::scrub(&files, rules, None, key)?;
     Ok(files)
 }

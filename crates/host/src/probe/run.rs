@@ -10,7 +10,6 @@ use std::time::Duration;
 use std::vec::Drain;
 
 use bytes::Bytes;
-use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, waitpid};
 use tapdeck_core::scrub::Rules;
 use tapdeck_core::{Entry, Event, Exit, Lag, Role, Stamp, WallTime, WinSize};
 use tapdeck_tape::cassette::{Cassette, EventKind, Model};
@@ -29,7 +28,7 @@ use crate::clock::Clock;
 use crate::driver::Ended;
 use crate::inbox::Handle;
 use crate::launch::{Launch, Session};
-use crate::processes::{self, Process};
+use crate::leftovers::{Leftover, Leftovers};
 use crate::recorder::state_folder;
 use crate::tap::{Tap, TapReader};
 
@@ -39,8 +38,6 @@ const TICK: Duration = Duration::from_millis(50);
 const RESOLUTION: Duration = Duration::from_millis(100);
 /// How long the program may take to end by its own keys.
 const QUIT_TICKS: usize = 40;
-/// How often to look for what was left behind.
-const ADOPTION_ROUNDS: usize = 20;
 
 /// How to probe.
 #[derive(Debug, Default)]
@@ -113,6 +110,8 @@ pub struct Probed {
     pub argv: Vec<OsString>,
     /// The timeline, where it was to be kept and there is one.
     pub recorded: Option<Recorded>,
+    /// The processes that the program left behind. They were ended.
+    pub left: Vec<Leftover>,
 }
 
 /// The empty folder in which agents are probed: `$XDG_STATE_HOME/tapdeck/probe`.
@@ -127,13 +126,14 @@ pub fn probe(agent: &Agent, probe: &Probe, mut options: ProbeOptions) -> Probed 
         (done.status, done.detail) = (status, detail);
         return done;
     }
+    let clock = Clock::start();
     let mut launch = Launch::new(CommandSpec::new(done.argv.clone()));
     done.environment.apply(&mut launch.command);
     launch.command.cwd = options.cwd;
     launch.headless = true;
     launch.size = Some(WinSize::cells(agent.cols, agent.rows));
     launch.timeout = options.timeout;
-    let adoption = Adoption::begin();
+    let leftovers = Leftovers::adopt();
     let (tx, rx) = channel();
     let (agent, flow) = (agent.clone(), probe.clone());
     let outcome = launch.run_recorded(
@@ -152,7 +152,11 @@ pub fn probe(agent: &Agent, probe: &Probe, mut options: ProbeOptions) -> Probed 
             let _ = std::thread::Builder::new().name("tapdeck-probe".into()).spawn(work);
         },
     );
-    drop(adoption);
+    done.left = leftovers.wait(&clock).unwrap_or_default();
+    // Agents leave servers behind that have sessions of their own: those that a probe brought into
+    // the world go with it.
+    leftovers.kill();
+    drop(leftovers);
     match outcome {
         Ok((Ok(outcome), recorded)) => {
             done.recorded = recorded;
@@ -200,6 +204,7 @@ fn prepare(agent: &Agent, probe: &Probe, options: &mut ProbeOptions) -> Probed {
         environment,
         argv,
         recorded: None,
+        left: Vec::new(),
     }
 }
 
@@ -233,50 +238,6 @@ fn preflight(
         // An answer that cannot be had decides nothing.
         _ => Ok(()),
     }
-}
-
-/// While it lives, what loses its parent becomes a child of this process. Agents leave servers
-/// behind that have sessions of their own; those that a probe brought into the world go with it,
-/// those that were there stay.
-struct Adoption {
-    before: Vec<Pid>,
-}
-
-impl Adoption {
-    fn begin() -> Option<Self> {
-        set_child_subreaper(Some(getpid())).ok()?;
-        Some(Self { before: children() })
-    }
-}
-
-impl Drop for Adoption {
-    fn drop(&mut self) {
-        // Each that ends may leave others.
-        for _ in 0..ADOPTION_ROUNDS {
-            let left: Vec<Pid> = children().into_iter().filter(|pid| !self.before.contains(pid)).collect();
-            if left.is_empty() {
-                break;
-            }
-            for pid in left {
-                // A process that is gone needs neither.
-                let _ = kill_process(pid, Signal::KILL);
-                let _ = waitpid(Some(pid), WaitOptions::empty());
-            }
-        }
-        // It was set by this process, so it can be unset.
-        let _ = set_child_subreaper(None);
-    }
-}
-
-/// The children of this process.
-fn children() -> Vec<Pid> {
-    let own = std::process::id();
-    let is_child = |pid: &u32| Process::find(*pid).is_some_and(|p| p.parent == own);
-    processes::all()
-        .into_iter()
-        .filter(is_child)
-        .filter_map(|pid| Pid::from_raw(i32::try_from(pid).ok()?))
-        .collect()
 }
 
 /// What the program shows.

@@ -15,6 +15,8 @@ pub struct Finished {
     pub exit: Exit,
     /// What happened.
     pub timeline: Timeline,
+    /// The command lines of the processes that it left behind. They were ended.
+    pub left: Vec<String>,
 }
 
 impl Finished {

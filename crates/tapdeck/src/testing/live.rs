@@ -4,6 +4,7 @@
 //! place can give.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -13,13 +14,15 @@ use std::time::Duration;
 use tapdeck_core::check::{Claim, Timeline, Trace, seconds};
 use tapdeck_host::Clock;
 use tapdeck_host::backend::{Container, Place, PlaceError};
-use tapdeck_host::cassette::{CassetteFolder, CommitError, new_uuid, rfc3339, scrub, scrub_rules};
-use tapdeck_tape::Extra;
+use tapdeck_host::cassette::{
+    CassetteFolder, CommitError, executables, name_binary, new_uuid, rfc3339, scrub, scrub_rules,
+};
 use tapdeck_tape::cassette::{
-    Cassette, Closing, Command, ContentDigest, Files, Harness, Manifest, Provenance, ReplayMode, Terminal,
-    Timing, VERSION, names,
+    Binary, Cassette, Closing, Command, ContentDigest, Files, Harness, Manifest, Provenance, ReplayMode,
+    Terminal, Timing, VERSION, names,
 };
 use tapdeck_tape::scenario::{self, Action, EnvPolicy, Program as Spec, Source, Step, Until, step_mark};
+use tapdeck_tape::{Extra, JsonValue};
 
 use super::scenario::{Fault, Loaded, Outcome, Ran, Report, judge};
 use super::session::{Program, Session};
@@ -86,6 +89,9 @@ fn run_program(loaded: &Loaded, spec: &Spec, (place, halt): (Option<&Place>, &Ha
         Err(e) => return ran.faults.push(setup(e)),
     };
     ran.folder = Some(work.clone());
+    if place.is_local() {
+        ran.binaries = binaries(spec, &work);
+    }
     let mut session = match start(loaded, spec, (place, halt), &work) {
         Ok(session) => session,
         Err(e) => return ran.faults.push(Fault::new("the program starts", e.message())),
@@ -139,10 +145,28 @@ fn run_program(loaded: &Loaded, spec: &Spec, (place, halt): (Option<&Place>, &Ha
                 ran.faults.push(Fault { details, ..Fault::new("the program ends by itself", message) });
             }
             ran.timeline = Some(finished.timeline);
+            ran.left = finished.left;
         }
         Ok(_) => {}
         Err(e) => ran.faults.push(Fault::new("the session goes on to its end", e.message())),
     }
+}
+
+/// What runs: the program, and those that it needs beside it.
+fn binaries(spec: &Spec, work: &Path) -> Vec<Binary> {
+    let of = |argv: &[OsString], cwd: &Path| executables(argv, Some(cwd)).unwrap_or_default();
+    let argv: Vec<OsString> = spec.run.iter().map(OsString::from).collect();
+    let mut found = of(&argv, work);
+    for program in spec.needs.iter().flatten().filter(|program| **program != spec.run[0]) {
+        let needed = of(&[program.into()], Path::new(""));
+        let new: Vec<Binary> =
+            needed.into_iter().filter(|b| found.iter().all(|f| f.sha256 != b.sha256)).collect();
+        found.extend(new.into_iter().map(|binary| match &*binary.role {
+            "program" => Binary { role: "needed".to_owned(), ..binary },
+            _ => binary,
+        }));
+    }
+    found
 }
 
 /// Where the program is to run, with all that its scenario wants there.
@@ -348,7 +372,7 @@ struct Made {
 
 /// The files of the cassette, without what must not be seen.
 fn make(loaded: &Loaded, timeline: &Timeline, ran: &Ran) -> Result<Made, Fault> {
-    let closing = closing(loaded, ran.place.as_deref()).map_err(wrong)?;
+    let closing = closing(loaded, ran).map_err(wrong)?;
     // A play is as exact as it is written, and holds nothing that its author did not write.
     let Some(folder) = &ran.folder else {
         let files = scenario::record(timeline, Duration::from_millis(1), closing).map_err(wrong)?;
@@ -358,7 +382,7 @@ fn make(loaded: &Loaded, timeline: &Timeline, ran: &Ran) -> Result<Made, Fault> 
     let cassette = Cassette::from_files(&files).map_err(wrong)?;
     let own = &loaded.scenario.scrub;
     let rules = scrub_rules(&[], own, &[("work folder", folder)], std::iter::empty()).map_err(wrong)?;
-    let (files, _) = scrub(&files, Arc::new(rules), None).map_err(wrong)?;
+    let (files, _) = scrub(&files, Arc::new(rules), None, None).map_err(wrong)?;
     Ok(Made { files, unscrubbed: Some(scenario::timeline(&cassette)) })
 }
 
@@ -413,7 +437,7 @@ fn keep(loaded: &Loaded, made: &Made) -> Result<Option<Report>, Fault> {
 }
 
 /// Everything about the cassette but what happened.
-fn closing(loaded: &Loaded, place: Option<&str>) -> std::io::Result<Closing> {
+fn closing(loaded: &Loaded, ran: &Ran) -> std::io::Result<Closing> {
     let began = Clock::start().wall_start();
     let now = rfc3339(began);
     let env = policy(loaded);
@@ -434,10 +458,10 @@ fn closing(loaded: &Loaded, place: Option<&str>) -> std::io::Result<Closing> {
     allowed.dedup();
     let size = loaded.scenario.size;
     let mut extra = Extra::default();
-    if let Some(place) = place {
+    if let Some(place) = ran.place.as_deref() {
         extra.insert("place", place);
     }
-    let manifest = Manifest {
+    let mut manifest = Manifest {
         version: VERSION,
         id: new_uuid(began)?,
         content_digest: ContentDigest::default(),
@@ -466,5 +490,10 @@ fn closing(loaded: &Loaded, place: Option<&str>) -> std::io::Result<Closing> {
         optional: Default::default(),
         extra,
     };
-    Ok(Closing::new(manifest))
+    name_binary(&mut manifest.harness, ran.binaries.clone(), None);
+    let mut closing = Closing::new(manifest);
+    if !ran.left.is_empty() {
+        closing.outcome.metadata.insert("leaked", JsonValue::of(&ran.left));
+    }
+    Ok(closing)
 }

@@ -30,7 +30,6 @@
 mod collect;
 mod finished;
 mod halt;
-mod leak;
 mod live;
 mod picture;
 mod pointer;

@@ -41,6 +41,7 @@ pub(super) fn of_files(loaded: &Loaded, files: Result<&Files, &Refusal>) -> Ran 
         }
         return ran;
     };
+    ran.captured = cassette.captured_at();
     if let Ok(files) = files {
         bound(loaded, &cassette, files, &mut ran);
     }
@@ -52,6 +53,8 @@ pub(super) fn of_files(loaded: &Loaded, files: Result<&Files, &Refusal>) -> Ran 
         pace(&cassette, loaded.scenario.replay, &mut ran);
     }
     let timeline = timeline(&cassette);
+    let left = cassette.outcome.metadata.get("leaked");
+    ran.left = left.and_then(|left| serde_json::from_str(&left.to_string()).ok()).unwrap_or_default();
     ran.claims.extend(step_claims(&loaded.scenario));
     let steps = loaded.scenario.steps.len();
     if steps > 0 && timeline.mark(&step_mark(steps)).is_none() {

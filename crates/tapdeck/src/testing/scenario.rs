@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fs, io};
 
-use tapdeck_core::Exit;
-use tapdeck_core::check::{Cause, Claim, Fact, Failure, Timeline, Trace, evaluate, signal_name};
+use tapdeck_core::check::{Cause, Claim, Fact, Failure, Json, Timeline, Trace, What, evaluate, signal_name};
+use tapdeck_core::{Exit, WallTime};
 use tapdeck_host::Clock;
 use tapdeck_host::backend::Place;
-use tapdeck_tape::cassette::Digester;
+use tapdeck_tape::cassette::{Binary, Digester};
 use tapdeck_tape::scenario::{Action, Assertion, MAX_FILE, SUFFIX, Scenario, Source};
 use tapdeck_term::printable;
 
@@ -40,6 +40,8 @@ pub struct Report {
     pub checks: usize,
     /// How long that took.
     pub took: Duration,
+    /// When the cassette that was judged was recorded.
+    pub captured: Option<WallTime>,
     /// What would have to change on disk for it to pass, as far as that is a matter of stored
     /// facts; for a scenario that passes, what it would say of its cassette if it were bound now.
     pub changes: Vec<Change>,
@@ -179,9 +181,15 @@ pub(super) struct Ran {
     /// Checks that were made on the way.
     pub(super) checks: usize,
     pub(super) changes: Vec<Change>,
+    /// When the cassette was recorded.
+    pub(super) captured: Option<WallTime>,
     pub(super) skipped: Option<String>,
     /// The folder that the program ran in, gone by now.
     pub(super) folder: Option<PathBuf>,
+    /// The command lines of the processes that it left behind.
+    pub(super) left: Vec<String>,
+    /// The files that ran.
+    pub(super) binaries: Vec<Binary>,
     /// Where it ran, if not here.
     pub(super) place: Option<String>,
 }
@@ -279,6 +287,7 @@ pub fn run_on(path: &Path, how: How, place: Option<&Place>, halt: &Halt) -> Repo
         outcome: Outcome::Failed(vec![fault]),
         checks: 0,
         took: Duration::ZERO,
+        captured: None,
         changes: Vec::new(),
     });
     report.took = clock.elapsed();
@@ -336,6 +345,8 @@ pub(super) fn stored_text(path: &Path) -> io::Result<String> {
 pub(super) fn judge(loaded: &Loaded, mut ran: Ran) -> Report {
     if let Some(timeline) = ran.timeline.take() {
         ran.faults.extend(died(loaded, &timeline));
+        ran.checks += usize::from(loaded.scenario.last_event.is_some());
+        ran.faults.extend(last_event_fault(loaded, &timeline));
         let own = loaded.scenario.assertions.iter().map(|a| (Some(a.line), a.name.as_deref(), &a.claim));
         // What is kept beside the events is a fact about a cassette; of a program that has just
         // run there is nothing.
@@ -357,6 +368,9 @@ pub(super) fn judge(loaded: &Loaded, mut ran: Ran) -> Report {
             {
                 message = format!("{} is not there yet", change.path.display());
                 remedy = Some(Remedy::Make);
+            }
+            if matches!(claim, Claim::Trace(_, Trace::Leaked(_))) && !ran.left.is_empty() {
+                message.push_str(&format!(": {}", ran.left.join("; ")));
             }
             let held =
                 |before: &Timeline| evaluate(before, std::slice::from_ref(claim)).iter().all(Result::is_ok);
@@ -385,6 +399,7 @@ pub(super) fn judge(loaded: &Loaded, mut ran: Ran) -> Report {
         outcome,
         checks: ran.checks,
         took: Duration::ZERO,
+        captured: ran.captured,
         changes: ran.changes,
     }
 }
@@ -413,6 +428,26 @@ fn died(loaded: &Loaded, timeline: &Timeline) -> Option<Fault> {
     let message = format!("it {}; if that is right, add `- {say}` to assert", ended(exit));
     let details = picture::around(timeline, timeline.end.at);
     Some(Fault { details, ..Fault::new("the program ends with code 0", message) })
+}
+
+/// A run that breaks off says nothing at its end: the last event must be the one that is required.
+fn last_event_fault(loaded: &Loaded, timeline: &Timeline) -> Option<Fault> {
+    let (line, wanted) = loaded.scenario.last_event.as_ref()?;
+    let events = timeline.moments.iter().filter_map(|moment| match &moment.what {
+        What::Service(Json::Map(fields)) => Some(fields),
+        _ => None,
+    });
+    let kind = |fields: &Vec<(String, Json)>| match fields.iter().find(|(key, _)| key == "type") {
+        Some((_, Json::Text(kind))) => kind.clone(),
+        _ => "without a type".to_owned(),
+    };
+    let kinds = events.map(kind).filter(|kind| !kind.starts_with("tapdeck."));
+    let message = match kinds.last() {
+        Some(kind) if kind == *wanted => return None,
+        Some(kind) => format!("the last service event is {kind:?}, not {wanted:?}"),
+        None => format!("there is no service event, so the last is not {wanted:?}"),
+    };
+    Some(Fault { line: Some(*line), ..Fault::new(format!("require: {{service: {wanted}}}"), message) })
 }
 
 /// What the stored text of a failed claim would have to be.

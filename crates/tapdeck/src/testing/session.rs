@@ -15,6 +15,7 @@ use tapdeck_core::{Event, Exit, LogLimits, PartyId, Refused, Role, Time, WinSize
 use tapdeck_host::backend::{
     Backend, CommandSpec, LocalPty, NonInteractive, Place, SpawnError, TerminalSetup,
 };
+use tapdeck_host::leftovers::Leftovers;
 use tapdeck_host::{Clock, Config, Driver, Ended, Handle, Outcome, SharedLog, TapReader, Unanswered};
 use tapdeck_term::keys::{self, KeyPress};
 use tapdeck_term::{Modes, Size};
@@ -22,7 +23,6 @@ use tapdeck_term::{Modes, Size};
 use super::collect::{Collector, Sent};
 use super::finished::{Finished, ended, stored};
 use super::halt::{Halt, Held};
-use super::leak::Leftovers;
 use super::picture;
 use super::{AtCaller, TestError, TestResult};
 
@@ -139,7 +139,7 @@ impl Program {
         }
         let (backend, leftovers): (Box<dyn Backend>, _) = if self.place.is_local() {
             let backend = LocalPty::spawn(&self.command, signals, &setup).map_err(failed).at_caller()?;
-            let leftovers = Leftovers::new(backend.pid(), self.home.clone());
+            let leftovers = Leftovers::of_session(backend.pid(), self.home.clone());
             (Box::new(backend), Some(leftovers))
         } else {
             (
@@ -571,9 +571,12 @@ impl Session {
             Ended::Cancelled => tapdeck_core::check::Cause::Cancelled,
             _ => tapdeck_core::check::Cause::Program,
         };
-        let leaked = self.leftovers.as_ref().and_then(|left| left.clear(&self.clock));
+        let left = self.leftovers.as_ref().and_then(|left| left.wait(&self.clock));
+        self.leftovers.iter().for_each(Leftovers::kill);
+        let leaked = left.as_ref().map(|left| left.len() as u32);
+        let left = left.into_iter().flatten().map(|left| left.command).collect();
         let timeline = self.seen.finish(self.clock.now().mono, outcome.exit, cause, outcome.eof, leaked);
-        Ok(Finished { exit: outcome.exit, timeline })
+        Ok(Finished { exit: outcome.exit, timeline, left })
     }
 
     fn deadline(&self, limit: Duration) -> Time {
@@ -668,7 +671,8 @@ impl Drop for Session {
             self.handle.cancel();
             // The test is over: how the session ended and what it left interest no caller.
             let _ = thread.join();
-            let _ = self.leftovers.as_ref().map(|left| left.clear(&self.clock));
+            let _ = self.leftovers.as_ref().map(|left| left.wait(&self.clock));
+            self.leftovers.iter().for_each(Leftovers::kill);
         }
     }
 }

@@ -11,6 +11,7 @@ use tapdeck_term::Size;
 use super::check::{digest_hex, is_uuid};
 use super::unknown::{manifest_digest, pretty_keeping};
 use super::{Refusal, names};
+use crate::seal::{BindingSeal, SealKey};
 use crate::{Extra, JsonValue};
 
 /// The version written, and the highest read.
@@ -61,6 +62,9 @@ pub struct ContentDigest {
     /// SHA-256 over the id and all of these, so that evidence cannot pass under another id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub binding: Option<String>,
+    /// A code over the binding, under a key that only its owner has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seal: Option<BindingSeal>,
 }
 
 /// The program that was recorded.
@@ -72,9 +76,16 @@ pub struct Harness {
     /// away.
     #[serde(default)]
     pub binary_path_digest_sha256: Option<String>,
-    /// Its version, where it could be had.
+    /// SHA-256 of the file itself, links resolved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub binary_sha256: Option<String>,
+    /// Its version, where it could be had: by the program itself, or by the package that it is in.
     #[serde(default)]
     pub binary_version: Option<String>,
+    /// Every file that ran: the program, the interpreter of a script, the script of an interpreter,
+    /// and the programs that a scenario needs beside them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub binaries: Vec<Binary>,
     /// What the recording is evidence for.
     #[serde(default)]
     pub capability: Option<JsonValue>,
@@ -86,6 +97,27 @@ pub struct Harness {
     /// For how long it supports a claim about the live program, e.g. `24h`.
     #[serde(default)]
     pub freshness_window: Option<String>,
+}
+
+/// A file that was run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Binary {
+    /// The name that it was called by.
+    pub name: String,
+    /// `program`, `interpreter`, `script` or `needed`.
+    pub role: String,
+    /// Name and version of its package.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// SHA-256 of its path, links resolved.
+    #[serde(default)]
+    pub path_digest_sha256: Option<String>,
+    /// SHA-256 of its content.
+    #[serde(default)]
+    pub sha256: Option<String>,
+    /// Keys that this version does not know.
+    #[serde(flatten)]
+    pub extra: Extra,
 }
 
 /// How the program was started.
@@ -309,11 +341,14 @@ impl Manifest {
     }
 
     /// Binds the evidence, and what is said of it, to the id; returns the file's content, with the
-    /// keys of its stored form that this version does not know.
-    pub(crate) fn bound_bytes(&mut self, stored: &[u8]) -> Vec<u8> {
+    /// keys of its stored form that this version does not know. It is sealed with the key, if there
+    /// is one.
+    pub(crate) fn bound_bytes(&mut self, stored: &[u8], key: Option<&SealKey>) -> Vec<u8> {
         let own = manifest_digest(&pretty_keeping(stored, self)).unwrap_or_default();
         self.content_digest.files.insert(names::MANIFEST.into(), own);
-        self.content_digest.binding = Some(self.binding());
+        let binding = self.binding();
+        self.content_digest.seal = key.map(|key| key.seal_binding(&binding));
+        self.content_digest.binding = Some(binding);
         pretty_keeping(stored, self)
     }
 }

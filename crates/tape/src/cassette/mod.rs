@@ -12,6 +12,7 @@ mod events;
 mod events_io;
 mod files;
 mod frame;
+mod freshness;
 mod keys;
 mod manifest;
 mod outcome;
@@ -31,8 +32,10 @@ pub use events::{CassetteEvent, EventKind, Input, Paste};
 pub use events_io::{CassetteReader, Taken, from_header, header_losses, signal_name};
 pub use files::{Files, is_cassette};
 pub use frame::{Cursor, Frame, FrameModes, FrameSize, Model, StyledRun};
+pub use freshness::{Freshness, check_freshness, parse_time, parse_window};
 pub use manifest::{
-    Command, ContentDigest, Emulator, Harness, Manifest, Provenance, Resize, Terminal, Timing, VERSION,
+    Binary, Command, ContentDigest, Emulator, Harness, Manifest, Provenance, Resize, Terminal, Timing,
+    VERSION,
 };
 pub use outcome::{Discovery, Exit, Final, Quota, QuotaWindow, RuleHits, ScrubReport};
 pub use read::Cassette;
@@ -40,7 +43,7 @@ pub use record::{Closing, Recording};
 pub use refusal::Refusal;
 pub use schedule::{ReplayClock, ReplayMode, Schedule};
 pub use unknown::UnknownFields;
-pub use verify::{Check, Verdict, derive_frames, reframed, verified, verify};
+pub use verify::{Check, Verdict, check_seal, derive_frames, reframed, verified, verify};
 
 /// Names of the files of a cassette.
 pub mod names {

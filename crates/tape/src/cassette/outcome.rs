@@ -40,6 +40,19 @@ pub struct Final {
     pub extra: Extra,
 }
 
+impl Final {
+    /// Fills in what the last service event tells of usage, cost, routing and log, where nothing
+    /// else did.
+    pub(crate) fn fill_from(&mut self, event: Option<&JsonValue>) {
+        let find = |names: &[&str]| names.iter().find_map(|name| event?.get(name)).filter(|v| !v.0.is_null());
+        self.usage = self.usage.take().or_else(|| find(&["usage", "token_usage"]));
+        self.cost = self.cost.take().or_else(|| find(&["cost", "cost_usd", "total_cost_usd"]));
+        self.routing_actual = self.routing_actual.take().or_else(|| find(&["routing_actual", "routing"]));
+        let path = || find(&["session_log_path", "log_path"])?.as_str().map(str::to_owned);
+        self.session_log_path = self.session_log_path.take().or_else(path);
+    }
+}
+
 /// How the program ended; both are `null` when that is not known.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Exit {

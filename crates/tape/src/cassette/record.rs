@@ -18,6 +18,7 @@ use super::{
     Discovery, Final, Frame, Input, Manifest, Model, Quota, Refusal, Resize, ScrubReport, check, digest_hex,
     names,
 };
+use crate::seal::SealKey;
 use crate::{JsonValue, base64};
 
 /// The streams of a cassette, in the order of [`Recording::drain`].
@@ -42,6 +43,8 @@ pub struct Recording {
     last: Option<Frame>,
     resizes: Vec<Resize>,
     paste: PasteWatch,
+    /// The last service event of the program's own.
+    told: Option<JsonValue>,
     streams: [Stream; 5],
 }
 
@@ -66,6 +69,8 @@ pub struct Closing {
     pub quota: Option<Quota>,
     /// What a model or reasoning probe found.
     pub discovery: Option<Discovery>,
+    /// The key that the cassette is sealed with.
+    pub seal: Option<SealKey>,
 }
 
 impl Closing {
@@ -73,7 +78,7 @@ impl Closing {
     /// was probed.
     pub fn new(manifest: Manifest) -> Self {
         let (outcome, scrub_report) = (Final::default(), ScrubReport::not_scrubbed());
-        Self { manifest, outcome, scrub_report, quota: None, discovery: None }
+        Self { manifest, outcome, scrub_report, quota: None, discovery: None, seal: None }
     }
 
     /// Says how the run ended.
@@ -103,6 +108,13 @@ impl Closing {
         self.discovery = discovery.into();
         self
     }
+
+    /// Seals the cassette with a key.
+    #[must_use]
+    pub fn seal(mut self, key: impl Into<Option<SealKey>>) -> Self {
+        self.seal = key.into();
+        self
+    }
 }
 
 /// A cassette knows no size of 0, which means that the recorder had no terminal.
@@ -127,6 +139,7 @@ impl Recording {
             last: None,
             resizes: Vec::new(),
             paste: PasteWatch::default(),
+            told: None,
             streams: Default::default(),
         }
     }
@@ -185,7 +198,12 @@ impl Recording {
         self.take_frame();
         let tick = self.tick(at);
         let (seq, t_ms) = self.number(tick);
-        self.line(names::SERVICE, &ServiceLine { seq, t_ms, payload });
+        let line = ServiceLine { seq, t_ms, payload };
+        self.line(names::SERVICE, &line);
+        let kind = line.payload.get("type");
+        if !kind.as_ref().and_then(JsonValue::as_str).is_some_and(|kind| kind.starts_with("tapdeck.")) {
+            self.told = Some(line.payload);
+        }
     }
 
     fn input_line(&mut self, at: Time, body: InputBody) -> (u64, u64) {
@@ -291,9 +309,10 @@ impl Recording {
         }
         let tick = self.tick(at);
         let (seq, t_ms) = self.number(tick);
-        let Closing { mut manifest, mut outcome, scrub_report, quota, discovery } = closing;
+        let Closing { mut manifest, mut outcome, scrub_report, quota, discovery, seal } = closing;
         (outcome.seq, outcome.t_ms, outcome.duration_ms) = (seq, t_ms, at.as_millis());
         outcome.final_text = Some(final_text(&self.model));
+        outcome.fill_from(self.told.as_ref());
         self.drain(&mut each)?;
         let mut files = BTreeMap::new();
         for (name, stream) in STREAMS.iter().zip(self.streams) {
@@ -326,7 +345,7 @@ impl Recording {
         manifest.terminal.emulator = super::Emulator::ours();
         manifest.timing.resolution_ms = self.resolution_ms;
         manifest.content_digest.files = files;
-        let bytes = manifest.bound_bytes(&[]);
+        let bytes = manifest.bound_bytes(&[], seal.as_ref());
         each(names::MANIFEST, &bytes)?;
         Ok(manifest)
     }

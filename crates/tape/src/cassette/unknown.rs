@@ -13,6 +13,7 @@ use super::check::{digest_hex, pretty};
 use super::events::{InputLine, OutputLine, ServiceLine};
 use super::{Discovery, Files, Final, Manifest, Quota, Refusal, ScrubReport, names};
 use crate::Extra;
+use crate::seal::SealKey;
 
 /// The digest of a manifest as it is stored: of its members beside `id` and `content_digest`,
 /// without blanks, keys in order, numbers as they stand in the file.
@@ -208,11 +209,12 @@ impl UnknownFields {
         self.0.iter_mut().flat_map(|(_, nodes)| nodes).for_each(|(_, node)| node.each(&mut visit));
     }
 
-    /// Adds them to a cassette that was made of this one, event by event, and binds that anew.
+    /// Adds them to a cassette that was made of this one, event by event, and binds that anew,
+    /// sealed with the key if there is one.
     ///
     /// # Errors
     /// When that has no manifest.
-    pub fn put_into(self, files: &mut Files) -> Result<(), Refusal> {
+    pub fn put_into(self, files: &mut Files, key: Option<&SealKey>) -> Result<(), Refusal> {
         if self.0.is_empty() {
             return Ok(());
         }
@@ -241,7 +243,7 @@ impl UnknownFields {
         for (name, bytes) in files.iter().filter(|(name, _)| ![names::RAW, names::MANIFEST].contains(name)) {
             manifest.content_digest.files.insert(name.to_owned(), digest_hex(bytes));
         }
-        files.put(names::MANIFEST, manifest.bound_bytes(&stored));
+        files.put(names::MANIFEST, manifest.bound_bytes(&stored, key));
         Ok(())
     }
 }

@@ -8,6 +8,8 @@ use tapdeck_term::Size;
 use super::read::Parts;
 use super::record::final_text;
 use super::unknown::{manifest_digest, pretty_keeping};
+use crate::seal::SealKey;
+
 use super::{Cassette, Emulator, EventKind, Files, Frame, Model, Refusal, digest_hex, names};
 
 /// Differences between frames beyond this many are only counted.
@@ -159,6 +161,21 @@ pub fn verified(files: Result<&Files, &Refusal>) -> (Vec<Check>, Option<Cassette
     (checks.list, bound.then_some(cassette))
 }
 
+/// Checks the seal of a cassette whose binding holds.
+pub fn check_seal(cassette: &Cassette, key: Option<&SealKey>) -> Check {
+    let digest = &cassette.manifest.content_digest;
+    let verdict = match (&digest.seal, &digest.binding, key) {
+        (None, _, None) => Verdict::Skipped("not sealed".into()),
+        (Some(_), _, None) => Verdict::Skipped("sealed, which only its key can check".into()),
+        (Some(seal), Some(binding), Some(key)) => match key.check_binding(seal, binding) {
+            None => Verdict::Passed,
+            Some(why) => Verdict::Failed(vec![why]),
+        },
+        _ => Verdict::Failed(vec!["it is not sealed".into()]),
+    };
+    Check { name: "seal", what: "everything is what the owner of the key has sealed", verdict }
+}
+
 fn refused(mut checks: Checks, refusal: &Refusal) -> Vec<Check> {
     let name = match refusal {
         Refusal::Version { .. } => "version",
@@ -270,6 +287,8 @@ pub fn reframed(cassette: &Cassette, files: &Files) -> Result<Vec<(&'static str,
     if manifest.content_digest.files.contains_key(names::MANIFEST) {
         manifest.content_digest.files.insert(names::MANIFEST.into(), own);
     }
+    // The key is its owner's: what is made anew is not sealed.
+    manifest.content_digest.seal = None;
     if bound {
         manifest.content_digest.binding = Some(manifest.binding());
     }

@@ -74,6 +74,8 @@ pub struct Scenario {
     pub within: Duration,
     /// What is done to the program.
     pub steps: Vec<Step>,
+    /// The type that the last service event must have, with its line.
+    pub last_event: Option<(u64, String)>,
     /// What must hold.
     pub assertions: Vec<Assertion>,
 }
@@ -207,6 +209,7 @@ impl Scenario {
             scrub: raw.scrub.into_iter().map(scrub_rule).collect::<Result<_, _>>()?,
             within: condition::read_at(&raw.within, length)?.unwrap_or(WITHIN),
             steps,
+            last_event: raw.require.and_then(|at| Some((at.line, at.value.service?))),
             assertions,
         })
     }

@@ -156,6 +156,7 @@ pub(super) struct File {
     pub(super) scrub: Vec<At<Scrub>>,
     #[serde(default)]
     pub(super) steps: Vec<At<Step>>,
+    pub(super) require: Option<At<Require>>,
     #[serde(default, rename = "assert")]
     pub(super) assertions: Vec<At<Assertion>>,
 }
@@ -168,6 +169,12 @@ pub(super) struct Cassette {
     pub(super) sha256: Option<String>,
     pub(super) binding: Option<String>,
     pub(super) pins: Option<serde_json::Map<String, Value>>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Require {
+    pub(super) service: Option<String>,
 }
 
 #[derive(Debug, Clone, Deserialize)]

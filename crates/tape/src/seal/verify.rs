@@ -109,7 +109,7 @@ pub fn verify(
 }
 
 /// Equal in constant time, when the text is a hash at all.
-fn same(hash: &Hash, text: &str) -> bool {
+pub(super) fn same(hash: &Hash, text: &str) -> bool {
     Hash::from_hex(text).is_ok_and(|other| other == *hash)
 }
 

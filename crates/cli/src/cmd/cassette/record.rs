@@ -15,14 +15,16 @@ use tapdeck_core::scrub::Rules;
 use tapdeck_core::{Exit, WallTime};
 use tapdeck_host::cassette::{
     AccountLock, CassetteFolder, CassetteRecorder, DEFAULT_ENV, Environment, FailedRun, Recorded,
-    check_command, diagnostics_folder, find_program, rfc3339, scrub_rules,
+    check_command, diagnostics_folder, executables, name_binary, name_leftovers, rfc3339, scrub_rules,
 };
+use tapdeck_host::leftovers::{Leftover, Leftovers};
 use tapdeck_host::{Clock, Ended, Launch, LaunchError, Outcome, state_folder};
 use tapdeck_tape::JsonValue;
-use tapdeck_tape::cassette::{self, Closing, Manifest, digest_hex, signal_name};
+use tapdeck_tape::cassette::{self, Closing, Manifest, signal_name};
 
 use crate::ending::{Ending, Kind, print_json_beside, say};
 use crate::failure::{Failure, Result};
+use crate::seal_key::read_key;
 use crate::session_args::SessionArgs;
 use crate::{human, parse, service_events};
 
@@ -56,6 +58,9 @@ pub(crate) struct RecordArgs {
     /// Account that the program uses; recordings with the same account run one at a time
     #[arg(long, value_name = "NAME", hide_short_help = true)]
     account: Option<String>,
+    /// Wait this long for an account that is in use
+    #[arg(long, value_name = "TIME", value_parser = parse::duration, requires = "account", hide_short_help = true)]
+    account_wait: Option<Duration>,
     /// Pass this environment variable too, with your value or the given one
     #[arg(long, value_name = "NAME[=VALUE]", value_parser = parse::variable)]
     env: Vec<(String, Option<OsString>)>,
@@ -68,6 +73,9 @@ pub(crate) struct RecordArgs {
     /// Read service events from this file or named pipe, one JSON value per line
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     events: Option<PathBuf>,
+    /// Seal the cassette with the key in this file; see tapdeck cassette verify --key
+    #[arg(long, value_name = "KEYFILE", value_hint = clap::ValueHint::FilePath)]
+    seal: Option<PathBuf>,
     /// Do not mask secrets
     #[arg(long, hide_short_help = true)]
     no_scrub: bool,
@@ -77,6 +85,9 @@ pub(crate) struct RecordArgs {
     /// Fail unless the program exits with this code
     #[arg(long, value_name = "CODE", hide_short_help = true)]
     expect_exit: Option<i32>,
+    /// Kill the processes that the program leaves behind
+    #[arg(long, hide_short_help = true)]
+    kill_leaked: bool,
     /// Keep the cassette even if the run ended this way
     #[arg(long, value_name = "HOW", value_enum, hide_short_help = true)]
     accept: Vec<Accept>,
@@ -96,7 +107,7 @@ pub(crate) struct RecordArgs {
     #[arg(long, value_name = "KIND", hide_short_help = true)]
     account_class: Option<String>,
     /// How long the recording stays valid as evidence about the live program, such as 24h
-    #[arg(long, value_name = "TIME", hide_short_help = true)]
+    #[arg(long, value_name = "TIME", value_parser = window, hide_short_help = true)]
     freshness: Option<String>,
     /// Permission mode that the program ran with
     #[arg(long, value_name = "MODE", hide_short_help = true)]
@@ -134,6 +145,12 @@ fn resolution(text: &str) -> Result<u64, String> {
     }
 }
 
+/// A length of time, as the manifest has it.
+fn window(text: &str) -> Result<String, String> {
+    let wrong = || format!("expected a length of time such as 15m, 24h or 7d, not {text:?}");
+    cassette::parse_window(text).map(|_| text.to_owned()).ok_or_else(wrong)
+}
+
 pub(crate) fn run(args: &RecordArgs) -> Result {
     record(args).map_err(|failure| failure.about("accepted", false))
 }
@@ -150,16 +167,19 @@ fn record(args: &RecordArgs) -> Result {
     if let Some(pid) = lock.as_ref().and_then(AccountLock::stale) {
         say(format_args!("the lock of process {pid}, which is gone, was taken over"));
     }
+    let key = args.seal.as_deref().map(read_key).transpose()?;
     let rules = args.rules(&launch, &environment)?;
-    let mut closing = args.preflight(&launch, &environment, clock)?;
+    let mut closing = args.preflight(&launch, &environment, clock)?.seal(key);
     let folder = CassetteFolder::create(&args.target, args.overwrite)?;
     let source = args.events.as_deref().map(service_events::Source::open).transpose();
     let source = source.map_err(|e| {
         let path = args.events.as_deref().unwrap_or(Path::new("")).display();
         Failure::io(format!("cannot read service events from {path}: {e}"))
     })?;
+    // Elsewhere processes cannot be seen.
+    let leftovers = launch.place.is_local().then(Leftovers::adopt);
     let mut started = WallTime::ZERO;
-    let mut screen = None;
+    let (mut screen, mut reading) = (None, None);
     let finished = launch.run_recorded(
         |log, clock, size| {
             started = clock.wall_start();
@@ -175,12 +195,18 @@ fn record(args: &RecordArgs) -> Result {
         CassetteRecorder::finish,
         |session| {
             screen = args.session.final_screen(&session, args.quiet, false);
-            source.map(|source| source.read(session.handle))
+            reading = source.map(|source| source.read(session.handle));
         },
     );
     let setup = |e: LaunchError| Failure::io(e.to_string());
     let (outcome, recorded) = finished.map_err(setup)?;
-    let recorded = recorded.map_err(|e| Failure::internal(e.to_string()))?;
+    let mut recorded = recorded.map_err(|e| Failure::internal(e.to_string()))?;
+    if let Some(reading) = reading {
+        let reading = reading.map_err(|e| Failure::io(format!("cannot read service events: {e}")))?;
+        recorded.add_late_events(&reading.finish());
+    }
+    let left = leftovers.as_ref().and_then(|leftovers| leftovers.wait(&clock));
+    args.comment_on_leftovers(leftovers, left.as_deref().unwrap_or_default());
     drop(lock);
     let outcome = match outcome {
         Ok(outcome) => outcome,
@@ -198,6 +224,9 @@ fn record(args: &RecordArgs) -> Result {
         return args.fail(recorded, clock, &why, Some(&outcome), closing);
     }
     closing.outcome = ending(&outcome, &recorded);
+    if let Some(left) = &left {
+        name_leftovers(&mut closing.outcome, left);
+    }
     let (bytes, duration) = (recorded.output_bytes(), recorded.duration());
     let manifest = recorded.accept(closing)?;
     args.say_accepted(&manifest, bytes, duration);
@@ -205,6 +234,24 @@ fn record(args: &RecordArgs) -> Result {
 }
 
 impl RecordArgs {
+    /// Tells which processes were left behind, and ends them if that was asked for.
+    fn comment_on_leftovers(&self, leftovers: Option<Leftovers>, left: &[Leftover]) {
+        if left.is_empty() {
+            return;
+        }
+        let done = match self.kill_leaked {
+            true => "what was left behind was killed",
+            false => "what was left behind goes on; --kill-leaked kills it",
+        };
+        for Leftover { pid, command } in left {
+            say(format_args!("left behind: {} (process {pid})", human::printable(command)));
+        }
+        if self.kill_leaked {
+            leftovers.iter().for_each(Leftovers::kill);
+        }
+        say(done);
+    }
+
     fn environment(&self, launch: &Launch) -> Environment {
         // The variables of this machine say nothing about another.
         let usual = !self.env_only && launch.place.is_local();
@@ -245,8 +292,8 @@ impl RecordArgs {
 
     fn lock(&self, clock: Clock) -> Result<Option<AccountLock>> {
         let Some(account) = &self.account else { return Ok(None) };
-        let now = rfc3339(clock.wall_start());
-        let lock = AccountLock::take(&state_folder().join("locks"), account, &now);
+        let wait = self.account_wait.unwrap_or_default();
+        let lock = AccountLock::wait(&state_folder().join("locks"), account, &clock, wait);
         lock.map(Some).map_err(|e| Failure::check(format!("{e}: nothing was recorded")))
     }
 
@@ -255,8 +302,7 @@ impl RecordArgs {
         let cwd = launch.command.cwd.as_deref();
         let argv = launch.shown_command();
         let program = argv.first().cloned().unwrap_or_default();
-        let binary = launch.place.is_local().then(|| find_program(program.as_ref(), cwd)).transpose();
-        let binary = binary?;
+        let binaries = launch.place.is_local().then(|| executables(&launch.command.argv, cwd)).transpose()?;
         if let Some(check) = &self.check {
             check_command(check, environment, cwd)?;
         }
@@ -272,10 +318,7 @@ impl RecordArgs {
         let m = &mut closing.manifest;
         let name = Path::new(&program).file_name().unwrap_or_default().to_string_lossy().into_owned();
         m.harness.name = self.harness.clone().unwrap_or(name);
-        let full = binary.map(|binary| std::fs::canonicalize(&binary).unwrap_or(binary));
-        let digest = full.map(|full| digest_hex(full.to_string_lossy().as_bytes()));
-        m.harness.binary_path_digest_sha256 = digest;
-        m.harness.binary_version = version;
+        name_binary(&mut m.harness, binaries.unwrap_or_default(), version);
         m.harness.capability = self.capability.clone().map(JsonValue::from);
         m.harness.account_class.clone_from(&self.account_class);
         m.harness.freshness_window.clone_from(&self.freshness);
@@ -389,6 +432,5 @@ fn ending(outcome: &Outcome, recorded: &Recorded) -> cassette::Final {
     };
     let mut last = cassette::Final { exit: outcome.exit.into(), ..cassette::Final::default() };
     last.metadata.insert("ended", ended);
-    last.metadata.insert("leaked_processes", outcome.survivors);
     last
 }

@@ -4,11 +4,14 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::json;
-use tapdeck_tape::cassette::{Check, Files, Refusal, Verdict, verify};
+use tapdeck_host::Clock;
+use tapdeck_tape::cassette::{Check, Files, Refusal, Verdict, check_freshness, check_seal, verified};
+use tapdeck_tape::seal::SealKey;
 
 use crate::ending::{Ending, Report, print, print_json};
 use crate::failure::{DERIVE_FRAMES, Failure, Result};
 use crate::human;
+use crate::seal_key::read_key;
 
 /// Check a cassette's files, digests, order, times, frames and binding.
 #[derive(Args)]
@@ -18,11 +21,18 @@ skipped, so that one cause is one failure.
 
 Examples:
   tapdeck cassette verify cassettes/top
+  tapdeck cassette verify --key seal.key evidence    was it changed since it was sealed?
   tapdeck cassette verify --json cassettes/*.tar.zst")]
 pub(crate) struct VerifyArgs {
     /// Cassettes: folders or .tar.zst archives
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
+    /// Fail if a cassette is too old to be believed, by its freshness window, or has none
+    #[arg(long)]
+    fresh: bool,
+    /// Key file that the cassettes were sealed with
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
     /// Print only cassettes that fail
     #[arg(short, long, conflicts_with = "json")]
     quiet: bool,
@@ -33,22 +43,33 @@ pub(crate) struct VerifyArgs {
 
 pub(crate) fn run(args: &VerifyArgs) -> Result {
     let report = Report::json(args.json);
+    let key = args.key.as_deref().map(read_key).transpose()?;
     let endings = args.paths.iter().map(|path| {
-        check_one(path, report, args.quiet).map_or_else(|failure| failure.report(report), Ending::of_check)
+        check_one(path, report, args.quiet, (key.as_ref(), args.fresh))
+            .map_or_else(|failure| failure.report(report), Ending::of_check)
     });
     Ok(endings.fold(Ending::Done, Ending::worse))
 }
 
 /// Checks one cassette, prints the result, and returns whether it is whole. Fails if the cassette
 /// cannot be read.
-pub(crate) fn check_one(path: &Path, report: Report, quiet: bool) -> Result<bool> {
+pub(crate) fn check_one(
+    path: &Path,
+    report: Report,
+    quiet: bool,
+    (key, fresh): (Option<&SealKey>, bool),
+) -> Result<bool> {
     let files = match Files::read(path) {
         Err(e @ Refusal::Io(_)) => {
             return Err(Failure::cassette(path, e).about("cassette", path.to_string_lossy()));
         }
         files => files,
     };
-    let checks = verify(files.as_ref());
+    let (mut checks, cassette) = verified(files.as_ref());
+    if let Some(cassette) = cassette {
+        let now = Clock::start().wall_start();
+        checks.extend([check_seal(&cassette, key), check_freshness(&cassette, now, fresh)]);
+    }
     let whole = !checks.iter().any(|c| matches!(c.verdict, Verdict::Failed(_)));
     match report {
         Report::Text if whole && quiet => {}

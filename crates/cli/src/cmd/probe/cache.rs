@@ -30,6 +30,17 @@ pub(super) struct CachedAnswer {
     pub(super) quota: Option<Quota>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) discovery: Option<Discovery>,
+    /// What a later probe found instead of an answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) failure: Option<CachedFailure>,
+}
+
+/// A probe that found no answer, as it is kept.
+#[derive(Serialize, Deserialize)]
+pub(super) struct CachedFailure {
+    pub(super) status: String,
+    pub(super) detail: String,
+    pub(super) captured_at: String,
 }
 
 impl CachedAnswer {

@@ -11,12 +11,15 @@ use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 use tapdeck::convert::begin_manifest;
 use tapdeck_core::scrub::Rules;
-use tapdeck_host::Clock;
-use tapdeck_host::cassette::{CassetteFolder, FailedRun, diagnostics_folder, rfc3339, scrub_rules};
+use tapdeck_host::cassette::{
+    AccountLock, CassetteFolder, FailedRun, diagnostics_folder, executables, name_binary, name_leftovers,
+    rfc3339, scrub_rules,
+};
 use tapdeck_host::probe::{
     Agent, Facts, Probe, ProbeOptions, Probed, Status, agent, probe, probe_folder, read_cassette,
 };
-use tapdeck_tape::cassette::{Cassette, Discovery, Quota, digest_hex};
+use tapdeck_host::{Clock, state_folder};
+use tapdeck_tape::cassette::{Cassette, Discovery, Quota};
 
 use crate::ending::{Ending, print, print_json, say};
 use crate::failure::{Failure, Result};
@@ -48,6 +51,13 @@ pub(crate) struct ProbeArgs {
     /// Working directory [default: an empty folder under $XDG_STATE_HOME/tapdeck]
     #[arg(long, value_name = "FOLDER", hide_short_help = true)]
     cwd: Option<PathBuf>,
+    /// Account that the agent uses: probes, tests and recordings with the same account run one at a
+    /// time [default: the agent's name]
+    #[arg(long, value_name = "NAME", hide_short_help = true)]
+    account: Option<String>,
+    /// Wait this long for an account that is in use
+    #[arg(long, value_name = "TIME", default_value = "2m", value_parser = parse::duration, hide_short_help = true)]
+    account_wait: Duration,
     /// Timeout; the agent is stopped
     #[arg(long, value_name = "TIME", default_value = "2m", value_parser = parse::duration)]
     timeout: Duration,
@@ -126,6 +136,9 @@ fn answer(args: &ProbeArgs) -> Result<Status> {
     {
         return Ok(status);
     }
+    let account = args.account.as_deref().unwrap_or(&agent.name);
+    let lock = AccountLock::wait(&state_folder().join("locks"), account, &Clock::start(), args.account_wait);
+    let lock = lock.map_err(|e| Failure::check(format!("{e}: nothing was probed")))?;
     let options = ProbeOptions::default()
         .program(args.program.clone())
         .cwd(args.cwd.clone())
@@ -133,6 +146,7 @@ fn answer(args: &ProbeArgs) -> Result<Status> {
         .cassette(args.folder()?)
         .rules(args.rules()?);
     let mut probed = probe(&agent, &flow, options);
+    drop(lock);
     let at = rfc3339(probed.captured);
     let kept = args.keep(&agent, &flow, &mut probed)?;
     let Probed { status, detail, facts, .. } = &probed;
@@ -141,9 +155,19 @@ fn answer(args: &ProbeArgs) -> Result<Status> {
     if let Some(kept) = kept {
         say(kept);
     }
-    if *status == Status::Ok
-        && let Err(e) = cache::store(&place, &question.kept(args.what, &answer))
-    {
+    let mut kept = question.kept(args.what, &answer);
+    if *status != Status::Ok {
+        // What was found before is not believed any more.
+        kept = cache::CachedAnswer {
+            failure: Some(cache::CachedFailure {
+                status: status.to_string(),
+                detail: detail.clone(),
+                captured_at: at.clone(),
+            }),
+            ..kept
+        };
+    }
+    if let Err(e) = cache::store(&place, &kept) {
         say(format_args!("the answer is not kept for --cached: {}: {e}", place.display()));
     }
     Ok(probed.status)
@@ -153,12 +177,17 @@ fn answer(args: &ProbeArgs) -> Result<Status> {
 fn remembered(args: &ProbeArgs, question: Question<'_>, place: &Path) -> Option<Status> {
     let kept = cache::load(place);
     let at = kept.as_ref().map(cache::CachedAnswer::captured_at).unwrap_or_default();
-    let fresh = question.is_fresh(at);
+    let failure = kept.as_ref().and_then(|kept| kept.failure.as_ref());
+    let fresh = question.is_fresh(at) && failure.is_none();
     if !fresh && !args.only_cached {
         return None;
     }
     let facts = kept.as_ref().map(cache::CachedAnswer::facts).unwrap_or_default();
     let (status, detail) = match &kept {
+        Some(_) if let Some(cache::CachedFailure { status, detail, captured_at }) = failure => {
+            let why = format!("the last probe, at {captured_at}, failed ({status}): {detail}");
+            (Status::Error, why)
+        }
         Some(_) if fresh => (Status::Ok, format!("found by the probe of {at}")),
         Some(_) => (Status::Error, format!("the last probe was at {at}, too long ago to be believed")),
         None => (Status::Error, "no probe has found anything yet".to_owned()),
@@ -195,8 +224,9 @@ impl ProbeArgs {
         m.harness.account_class.clone_from(&probed.facts.plan);
         m.harness.freshness_window = Some(window(flow));
         m.command.workdir_policy = if self.cwd.is_some() { "given" } else { "temporary" }.into();
-        let path = probed.argv.first().map(|p| digest_hex(p.to_string_lossy().as_bytes()));
-        m.harness.binary_path_digest_sha256 = path;
+        // The program was there a moment ago.
+        let binaries = executables(&probed.argv, self.cwd.as_deref()).unwrap_or_default();
+        name_binary(&mut m.harness, binaries, None);
         // The path of the program is private, so the manifest has its digest.
         let args = probed.argv.iter().skip(1).map(|a| a.to_string_lossy().into_owned());
         m.command.argv = [agent.program.clone()].into_iter().chain(args).collect();
@@ -207,6 +237,7 @@ impl ProbeArgs {
         closing.scrub_report.environment_removed = probed.environment.removed();
         closing.outcome.exit = recorded.exit().map(Into::into).unwrap_or_default();
         closing.outcome.metadata.insert("ended", "probe");
+        name_leftovers(&mut closing.outcome, &probed.left);
         let at = rfc3339(probed.captured);
         match self.what.is_quota() {
             true => closing.quota = Some(quota(agent, flow, probed.status, &probed.facts, &at)),
@@ -291,8 +322,13 @@ impl Question<'_> {
             true => cache::CachedAnswer {
                 quota: Some(quota(self.agent, self.flow, *status, facts, at)),
                 discovery: None,
+                failure: None,
             },
-            false => cache::CachedAnswer { quota: None, discovery: Some(discovery(self.flow, facts, at)) },
+            false => cache::CachedAnswer {
+                quota: None,
+                discovery: Some(discovery(self.flow, facts, at)),
+                failure: None,
+            },
         }
     }
 
