@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::{Value, json};
 use tapdeck_cli::instructions::{KeepError, keep, recorder_of};
-use tapdeck_core::{MAX_INSTRUCTION, Offset};
+use tapdeck_core::{MAX_INSTRUCTION, Offset, WallTime};
 use tapdeck_host::{Clock, Source};
 use tapdeck_tape::export::{behind, lines_at};
 use tapdeck_tape::{Branch, Instruction, Moment, Replay, nearest_snapshot};
@@ -85,7 +85,9 @@ fn instruct(args: &InstructArgs) -> Result {
     let here = there.into_iter().zip(lines).filter(|(_, line)| *line == place.line).map(|(there, _)| there);
     let mut here: Vec<Instruction> = here.collect();
     let written = Clock::start().now().wall;
-    let (done, changes) = match (text, here.pop()) {
+    let last = here.pop();
+    let before = last.as_ref().map(|last| last.written);
+    let (done, changes) = match (text, last) {
         ("", None) => {
             let (path, line) = (path.display(), place.line);
             return Err(Failure::not_found(format!(
@@ -105,7 +107,7 @@ fn instruct(args: &InstructArgs) -> Result {
     };
     for change in &changes {
         keep(&path, change)?;
-        wait_for(&source, change)?;
+        wait_for(&source, change, before)?;
     }
     let line = place.line;
     match changes.last() {
@@ -171,7 +173,7 @@ impl Place {
         Ok(Self { replay, moments, line, anchor: offset.saturating_sub(1) })
     }
 
-    fn instruction(&self, id: u64, written: tapdeck_core::WallTime, text: &str) -> Instruction {
+    fn instruction(&self, id: u64, written: WallTime, text: &str) -> Instruction {
         Instruction {
             id,
             deleted: false,
@@ -184,19 +186,30 @@ impl Place {
     }
 }
 
-/// Waits until a recorder has put a change on disk.
-fn wait_for(source: &Source, change: &Instruction) -> Result<()> {
+/// Waits until a recorder has put a change on disk. `before` is when the text to be changed was
+/// written.
+fn wait_for(source: &Source, change: &Instruction, before: Option<WallTime>) -> Result<()> {
     let path = source.path();
     let clock = Clock::start();
     loop {
+        // A recorder that is gone now has written everything before.
+        let has_recorder = recorder_of(path).is_some();
         // What is written of an encrypted recording may not be readable here.
         let Ok(there) = Source::find(path, Some(source.container()), None).and_then(|s| s.instructions())
         else {
             return Ok(());
         };
-        let found = there.iter().find(|there| there.id == change.id).map(|there| &there.text);
-        if found == (!change.deleted).then_some(&change.text) || recorder_of(path).is_none() {
+        // Its text may have been masked.
+        let found = there.iter().find(|there| there.id == change.id);
+        let is_recorded = match found {
+            Some(found) => !change.deleted && Some(found.written) != before,
+            None => change.deleted,
+        };
+        if is_recorded {
             return Ok(());
+        }
+        if !has_recorder {
+            return Err(Failure::io(format!("{} does not have it: its recording has ended", path.display())));
         }
         if clock.elapsed() > RECORDED {
             let (path, limit) = (path.display(), RECORDED.as_secs());
