@@ -6,9 +6,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tapdeck_term::Term;
 
-use super::detector::{ABOVE, At, Detector, Phase, Run};
+use super::detector::{ABOVE, At, Detector, Doubted, Phase, Run};
 use super::input::Typing;
 use super::page::{self, Written};
+use super::prompt::columns_from;
 use super::{Evidence, Notice, OutputPoint, Part, Turn};
 use crate::log::Offset;
 use crate::time::Stamp;
@@ -19,28 +20,10 @@ impl Detector {
             return;
         };
         self.answered += 1;
-        let looks = page::above(term, at.row, ABOVE);
-        let mut rows_above = 0;
         let eol = self.eol_mark(&run, from);
-        // Where the output ends on the page.
-        let end = match (self.end_mark.filter(|m| m.offset >= from), at.begins) {
-            (Some(mark), _) if at.evidence == Evidence::Mark => (mark.row, mark.col),
-            (_, Some((row, col, _))) => (row, col),
-            _ if eol.is_some_and(|eol| page::is_written_since(term, at.row, eol)) => {
-                // The shell wrote everything from here on as it drew its prompt.
-                let mut first = at.row;
-                while first > 0 && page::is_written_since(term, first - 1, eol.unwrap_or(0)) {
-                    first -= 1;
-                }
-                (if page::ends_in_mark(term, first) { first + 1 } else { first }, 0)
-            }
-            _ => {
-                rows_above = page::alike(&looks, &self.above);
-                if at.from_col > 0 { (at.row, at.from_col) } else { (at.row - rows_above.min(at.row), 0) }
-            }
-        };
+        let (end, rows_above) = self.end_of_output(term, eol, from, &at);
         if rows_above > 0 {
-            self.above = looks.into_iter().take(usize::try_from(rows_above).unwrap_or(0)).collect();
+            self.above = page::above(term, at.row, rows_above);
         }
         let mut written = page::written(term, from, end, run.at.row);
         if eol.is_some() && end.1 == 0 && end.0 > 0 && page::ends_in_mark(term, end.0 - 1) {
@@ -50,18 +33,68 @@ impl Detector {
             }
             written.terminated = false;
         }
+        // A row whose beginning was told with an earlier part of the answer.
+        if let Some((row, col)) = run.told_in_row.take()
+            && end.0 - (written.rows as u64).min(end.0) == row
+            && let Some(first) = written.lines.first_mut()
+        {
+            *first = columns_from(first, col);
+        }
         let echoed = self.strip_echo(&mut run, &mut written);
         let from = behind_lines(&run, from, echoed);
         let raw = self.raw(&run, from, &at, rows_above);
         if written.evicted && !run.cut {
             written = page::rendered(&raw, term.size());
         }
-        if written.is_empty() && !run.interrupted {
-            self.tell(Notice::Nothing { submitted: run.submitted.byte });
-            return;
-        }
         let end = OutputPoint { byte: Offset(from + raw.len() as u64), at: now };
-        self.finish(term, &run, from, end, raw, &written, at.evidence, Vec::new());
+        let told = !written.is_empty() || run.interrupted;
+        if told {
+            self.finish(term, &run, from, end, raw, &written, at.evidence, Vec::new());
+        } else {
+            self.tell(Notice::Nothing { submitted: run.submitted.byte });
+        }
+        if at.evidence == Evidence::Prompt {
+            let mut run = *run;
+            if told {
+                run.started = false;
+                run.told_in_row = Some((at.row, at.from_col));
+                run.more.retain(|(_, asked)| *asked);
+            }
+            let from = if told { end.byte.0 } else { from };
+            self.doubted = Some(Box::new(Doubted { run, from, at }));
+        }
+    }
+
+    /// Where the output in front of a prompt ends on the page, and how many rows above the prompt's
+    /// last one belong to it.
+    pub(super) fn end_of_output(
+        &self,
+        term: &Term,
+        eol: Option<u64>,
+        from: u64,
+        at: &At,
+    ) -> ((u64, u16), u64) {
+        match (self.end_mark.filter(|m| m.offset >= from), at.begins) {
+            (Some(mark), _) if at.evidence == Evidence::Mark => ((mark.row, mark.col), 0),
+            (_, Some((row, col, _))) => ((row, col), 0),
+            _ if eol.is_some_and(|eol| page::is_written_since(term, at.row, eol)) => {
+                // The shell wrote everything from here on as it drew its prompt.
+                let mut first = at.row;
+                while first > 0 && page::is_written_since(term, first - 1, eol.unwrap_or(0)) {
+                    first -= 1;
+                }
+                ((if page::ends_in_mark(term, first) { first + 1 } else { first }, 0), 0)
+            }
+            _ => {
+                let rows_above = page::alike(&page::above(term, at.row, ABOVE), &self.above);
+                let end = if at.from_col > 0 {
+                    (at.row, at.from_col)
+                } else {
+                    (at.row - rows_above.min(at.row), 0)
+                };
+                (end, rows_above)
+            }
+        }
     }
 
     #[expect(clippy::too_many_arguments, reason = "the parts of one turn, put together once")]
@@ -140,7 +173,7 @@ impl Detector {
     }
 
     /// The byte at which the shell last began to show whether the output had a line end.
-    fn eol_mark(&self, run: &Run, from: u64) -> Option<u64> {
+    pub(super) fn eol_mark(&self, run: &Run, from: u64) -> Option<u64> {
         let start = usize::try_from(from.saturating_sub(run.submitted.byte.0)).unwrap_or(usize::MAX);
         let bytes = run.bytes.get(start..)?;
         let found =

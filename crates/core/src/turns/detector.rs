@@ -112,6 +112,8 @@ pub(super) struct Run {
     pub(super) told: Told,
     /// The party that submitted it.
     pub(super) by: Option<Party>,
+    /// A row, and the column up to which an earlier turn has told it.
+    pub(super) told_in_row: Option<(u64, u16)>,
 }
 
 impl Run {
@@ -135,6 +137,7 @@ impl Run {
             refused: false,
             told: Told::default(),
             by: None,
+            told_in_row: None,
         }
     }
 }
@@ -146,6 +149,17 @@ pub(super) enum Phase {
     /// It waits.
     Ready(At),
     Running(Box<Run>),
+}
+
+/// An answer that was ended by nothing but a text that looks like a prompt. That may be output.
+#[derive(Debug, Clone)]
+pub(super) struct Doubted {
+    /// With the output since then.
+    pub(super) run: Run,
+    /// The byte at which begins what has not been told.
+    pub(super) from: u64,
+    /// The supposed prompt.
+    pub(super) at: At,
 }
 
 /// A mark of the shell.
@@ -164,6 +178,8 @@ pub struct Detector {
     pub(super) limits: Limits,
     pub(super) typing: Typing,
     pub(super) phase: Phase,
+    /// The last answer while a prompt stands that may be a part of it.
+    pub(super) doubted: Option<Box<Doubted>>,
     pub(super) turns: u32,
     /// What was submitted and is over, turns or not.
     pub(super) answered: u32,
@@ -211,6 +227,7 @@ impl Detector {
             limits,
             typing: Typing::default(),
             phase: Phase::Start,
+            doubted: None,
             turns: 0,
             answered: 0,
             notices: VecDeque::new(),
@@ -279,6 +296,7 @@ impl Detector {
             return;
         }
         self.rules = rules;
+        self.doubted = None;
         self.forget_journals();
         if let Phase::Running(run) = std::mem::replace(&mut self.phase, Phase::Start) {
             self.tell(Notice::Nothing { submitted: run.submitted.byte });
@@ -460,7 +478,11 @@ impl Detector {
             }
             self.line_ends.push_back(offset + i as u64 + 1);
         }
-        if let Phase::Running(run) = &mut self.phase {
+        let run = match &mut self.phase {
+            Phase::Running(run) => Some(&mut **run),
+            _ => self.doubted.as_mut().map(|doubted| &mut doubted.run),
+        };
+        if let Some(run) = run {
             let room = self.limits.content.saturating_sub(run.bytes.len());
             run.cut |= bytes.len() > room;
             run.bytes.extend_from_slice(&bytes[..bytes.len().min(room)]);
@@ -505,6 +527,10 @@ impl Detector {
             acts.push((act, String::from_utf8_lossy(line).into_owned(), edited));
         });
         self.typing = typing;
+        // What is shown from here on belongs to what is typed.
+        if self.typing.is_begun() || !acts.is_empty() {
+            self.doubted = None;
+        }
         for (act, line, edited) in acts {
             match act {
                 Typed::Interrupt => {

@@ -72,10 +72,12 @@ impl Detector {
         if let Some(at) = self.prompt_of_editor(&line, quiet) {
             return Some(at);
         }
-        if known.is_some_and(|p| p.strict) {
+        let before = self.prompt_before();
+        // A program that has a line editor behind its own prompt does not leave it out once.
+        let lacks_editor = before.is_some_and(|b| b.editor && b.entry == line.entry) && !quiet;
+        if known.is_some_and(|p| p.strict) && !lacks_editor {
             return Some(line.at(Evidence::Prompt, None, 0, None));
         }
-        let before = self.prompt_before();
         // Where a line editor stood behind the last prompt, one does behind the next, or comes
         // soon.
         if before.is_some_and(|b| b.editor) && !quiet {
@@ -175,6 +177,11 @@ impl Detector {
 
     pub(super) fn turn_by_prompt(&mut self, term: &Term, now: Stamp, settled: bool, quiet: Duration) {
         let prompt = self.prompt_at(term, settled, quiet >= EDITOR_WAIT);
+        if let Some(at) = &prompt
+            && self.goes_on(term, at)
+        {
+            return self.complete_doubted(term, now, at.clone());
+        }
         match &mut self.phase {
             Phase::Start => {
                 if let Some(at) = prompt {
@@ -204,6 +211,29 @@ impl Detector {
             }
             Phase::Running(_) => self.running_by_prompt(term, now, settled, quiet, prompt),
         }
+    }
+
+    /// Whether the last prompt was a part of the answer, because the program wrote more behind it
+    /// and then this prompt, with nothing typed between.
+    fn goes_on(&self, term: &Term, at: &At) -> bool {
+        let (Phase::Ready(_), Some(doubted)) = (&self.phase, &self.doubted) else { return false };
+        let before = &doubted.at;
+        if at.row <= before.row {
+            return false;
+        }
+        let eol = self.eol_mark(&doubted.run, doubted.from);
+        let (end, _) = self.end_of_output(term, eol, doubted.from, at);
+        let rest = page::written(term, doubted.from, end, doubted.run.at.row).text();
+        !rest.trim_start().trim_start_matches(before.text.trim()).trim().is_empty()
+    }
+
+    /// Tells the rest of an answer that a supposed prompt had cut off.
+    fn complete_doubted(&mut self, term: &Term, now: Stamp, at: At) {
+        let Some(doubted) = self.doubted.take() else { return };
+        self.phase = Phase::Running(Box::new(doubted.run));
+        // It is counted already.
+        self.answered = self.answered.saturating_sub(1);
+        self.complete(term, now, doubted.from, at);
     }
 
     fn running_by_prompt(
@@ -304,7 +334,7 @@ fn stepped_down(bytes: &[u8]) -> Option<usize> {
 }
 
 /// The text from a column on.
-fn columns_from(text: &str, col: u16) -> String {
+pub(super) fn columns_from(text: &str, col: u16) -> String {
     let mut seen = 0;
     let at = text.char_indices().find(|(_, c)| {
         let here = seen >= usize::from(col);

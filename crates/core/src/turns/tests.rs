@@ -310,6 +310,61 @@ fn a_line_that_was_given_up_is_no_part_of_the_next() {
     assert_eq!(turns.last().map(|t| t.input.as_str()), Some("echo q"));
 }
 
+/// The rest of the answer was lost: nothing had been submitted to what looked like a prompt.
+#[test]
+fn an_answer_goes_on_behind_what_looks_like_a_prompt() {
+    // The prompt as it is drawn, what is asked, the answer in pieces, and what is told.
+    type Case<'a> = (&'a str, &'a [&'a str], &'a [&'a str]);
+    let cases: [Case<'_>; 6] = [
+        ("\x1b[?2004h$ ", &["$ ", "real\r\n"], &["$ real\n"]),
+        ("\x1b[?2004h$ ", &["a\r\n$ ", "real\r\n"], &["a\n", "$ real\n"]),
+        ("\x1b[?2004h$ ", &["a$ ", "real\r\nmore\r\n"], &["a", "$ real\nmore\n"]),
+        ("$ ", &["$ ", "real\r\n"], &["$ real\n"]),
+        ("$ ", &["a\r\n$ ", "b\r\n$ ", "c\r\n"], &["a\n", "$ b\n", "$ c\n"]),
+        ("$ ", &["a\r\n$ ", "\x1b[2K\r"], &["a\n"]),
+    ];
+    for (prompt_text, pieces, wanted) in cases {
+        let mut bench = Bench::new(&prompt(r"\$ $"), Limits::default());
+        bench.out(0, prompt_text.as_bytes());
+        bench.type_in(1000, b"go\r");
+        let off = if prompt_text.len() > 2 { "\x1b[?2004l\r" } else { "" };
+        bench.out(1001, format!("go\r\n{off}").as_bytes());
+        let mut ms = 1010;
+        for piece in pieces {
+            bench.out(ms, piece.as_bytes());
+            ms += 2000;
+        }
+        bench.out(ms, prompt_text.as_bytes());
+        let turns = bench.turns(ms + 2000);
+        let told: Vec<_> = turns.iter().map(|t| t.text.as_str()).collect();
+        assert_eq!(told, wanted, "{prompt_text:?} {pieces:?}");
+        assert!(turns.iter().all(|t| t.input == "go"));
+        assert_eq!(bench.detector.answered(), 1);
+        // What is typed then is a turn of its own.
+        bench.type_in(ms + 3000, b"two\r");
+        bench.out(ms + 3001, format!("two\r\n{off}well\r\n{prompt_text}").as_bytes());
+        let next = bench.turns(ms + 6000);
+        let told: Vec<_> = next.iter().map(|t| (t.input.as_str(), t.text.as_str())).collect();
+        assert_eq!(told, [("two", "well\n")], "{prompt_text:?} {pieces:?}");
+    }
+}
+
+/// Python's prompt in the output of a program that has a line editor ended the answer at once.
+#[test]
+fn a_prompt_without_the_usual_line_editor_is_not_believed_at_once() {
+    let mut text = prompt("^>>> $");
+    text.prompts[0].strict = true;
+    let mut bench = Bench::new(&text, Limits::default());
+    bench.out(0, b"\x1b[?2004h>>> ");
+    bench.type_in(1000, b"go()\r");
+    bench.out(1001, b"go()\r\n\x1b[?2004l\r>>> ");
+    assert_eq!(bench.turns(2000).len(), 0);
+    assert!(!bench.detector.is_ready());
+    bench.out(2100, b"real\r\n\x1b[?2004h>>> ");
+    let turns = bench.turns(3000);
+    assert_eq!(turns.iter().map(|t| t.text.as_str()).collect::<Vec<_>>(), [">>> real\n"]);
+}
+
 #[test]
 fn a_plain_shell_within_one_with_a_line_editor_comes_to_rest() {
     let mut bench = Bench::new(&prompt(r"^[$%] $"), Limits::default());
