@@ -34,6 +34,7 @@ mod sender;
 mod service_events;
 mod session_args;
 mod sessions;
+mod shell_integration;
 mod snapshot_door;
 mod unreadable;
 mod usage;

@@ -9,6 +9,7 @@ use crate::door_args::{DoorArgs, OpenDoors};
 use crate::ending::Ending;
 use crate::failure::Result;
 use crate::session_args::{SessionArgs, VariableArgs, hold_signals};
+use crate::shell_integration::ShellIntegrationArgs;
 use crate::{detached_host, snapshot_door};
 
 /// Run a program as a live session.
@@ -25,6 +26,7 @@ Examples:
   tapdeck run                            your shell
   tapdeck run -- vim notes.txt
   tapdeck run --timeout 10m -- make test
+  tapdeck run --shell-integration -- zsh  with exact turns; see tapdeck turns
   tapdeck run -d --name build -- bash    in the background; see tapdeck attach, ls, peek, send
   tapdeck run --on docker:debian:12 --mount .:/work --cwd /work -- bash
   tapdeck run --on ssh:ada@example.org   a shell on another host
@@ -37,6 +39,8 @@ pub(crate) struct RunArgs {
     doors: DoorArgs,
     #[command(flatten)]
     variables: VariableArgs,
+    #[command(flatten)]
+    shell: ShellIntegrationArgs,
     /// Set TAPDECK_SESSION in the program's environment
     #[arg(long)]
     export_session: bool,
@@ -51,6 +55,7 @@ pub(crate) struct RunArgs {
 pub(crate) fn run(args: &RunArgs) -> Result {
     let mut launch = args.session.launch(&args.command)?;
     args.variables.apply(&mut launch);
+    let shell = args.shell.prepare(&launch)?;
     if args.doors.detach && !args.doors.detached_host {
         return detached_host::detach(args.session.detached_size());
     }
@@ -61,6 +66,9 @@ pub(crate) fn run(args: &RunArgs) -> Result {
     let doors = args.doors.open(&launch, None, None)?;
     if args.export_session {
         launch.command.env.extend(snapshot_door::exports(doors.as_ref().map(OpenDoors::id), None));
+    }
+    if let Some(shell) = &shell {
+        shell.apply(&mut launch);
     }
     let mut screen = None;
     let finished = launch.run_with(None, |session| {

@@ -17,7 +17,11 @@ struct Session<'h> {
 
 impl<'h> Session<'h> {
     fn start(home: &'h Home, env: &[(&str, &str)], command: &[&str]) -> Self {
-        let args = ["run", "-d", "--"].into_iter().chain(command.iter().copied());
+        Self::start_with(home, &[], env, command)
+    }
+
+    fn start_with(home: &'h Home, options: &[&str], env: &[(&str, &str)], command: &[&str]) -> Self {
+        let args = [&["run", "-d"], options, &["--"], command].concat();
         let out = home.tapdeck(args).envs(env.iter().copied()).output().expect("tapdeck runs");
         assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
         let id = String::from_utf8(out.stdout).expect("text").trim().to_owned();
@@ -373,4 +377,106 @@ fn what_is_started_from_a_shell_has_its_own_turns() {
         assert_eq!(ask("echo back"), "back\n");
     }
     assert_eq!(session.turns().len(), 5);
+}
+
+/// The rest of the answer was lost, because nothing had been submitted to what looked like a
+/// prompt.
+#[test]
+fn an_answer_with_a_prompt_in_it_is_told_to_its_end() {
+    let home = Home::new();
+    let session = Session::start(&home, &[("PS1", "bash-5.2# ")], &["bash", "--norc"]);
+    session.wait("idle");
+    let line = "printf 'bash-5.2# '; sleep 1.7; echo real";
+    session.tapdeck(&["type", "@", line, "--enter"]);
+    eventually("the rest of the answer", || !session.turns().is_empty());
+    let last = |session: &Session<'_>| {
+        let (_, turn) = session.tapdeck(&["turns", "show", "@", "--json"]);
+        let turn: Value = serde_json::from_str(&turn).expect("JSON");
+        (turn["input"].as_str().unwrap_or_default().to_owned(), turn["text"].clone())
+    };
+    assert_eq!(last(&session), (line.to_owned(), json!("bash-5.2# real\n")));
+    session.wait("idle");
+    assert_eq!(cmd(&mut session.bus(), "echo next"), "next\n");
+    if has("python3") {
+        let session = Session::start(&home, &[], &["python3", "-q"]);
+        session.wait("idle");
+        session.tapdeck(&["type", "@", "import time", "--enter"]);
+        session.wait("idle");
+        let line = "print('>>> ', end='', flush=True); time.sleep(0.7); print('real')";
+        session.tapdeck(&["type", "@", line, "--enter"]);
+        eventually("the rest of the answer", || last(&session).1 == json!(">>> real\n"));
+        assert_eq!(last(&session).0, line);
+    }
+}
+
+#[test]
+fn a_shell_marks_its_prompts_and_outputs_when_asked_to() {
+    // What the user's own file defines must be there, and the file stays as it is.
+    let shells = [
+        ("bash", ".bashrc", "alias hello='echo from rc'\nPROMPT_COMMAND='PS1=\"\\w\\n$ \"'\n"),
+        ("zsh", ".zshrc", "alias hello='echo from rc'\nprecmd() { PS1=$'%~\\n$ '; }\n"),
+        (
+            "fish",
+            ".config/fish/config.fish",
+            "alias hello 'echo from rc'\nfunction fish_prompt; printf '%s\\n$ ' $PWD; end\n",
+        ),
+    ];
+    for (shell, file, text) in shells {
+        if !has(shell) {
+            continue;
+        }
+        let home = Home::new();
+        let rc = home.path(file);
+        std::fs::create_dir_all(rc.parent().expect("a folder")).expect("a folder");
+        std::fs::write(&rc, text).expect("written");
+        let tmp = home.path("tmp");
+        std::fs::create_dir(&tmp).expect("a folder");
+        let env = [("TMPDIR", tmp.to_str().expect("text"))];
+        let session = Session::start_with(&home, &["--shell-integration"], &env, &[shell]);
+        session.wait("idle");
+        let mut bus = session.bus();
+        let false_prompt = "printf '$ '; sleep 1.7; printf '>>> '; sleep 0.3; echo real";
+        for (line, wanted) in [
+            ("hello", "from rc\n"),
+            ("echo \"z$TAPDECK_ZDOTDIR$ZDOTDIR\"", "z\n"),
+            (false_prompt, "$ >>> real\n"),
+            ("true", ""),
+            ("printf abc", "abc"),
+            ("cd /usr; pwd", "/usr\n"),
+            ("sh -c 'exit 3'", ""),
+            (
+                "echo $?$status",
+                if shell == "bash" {
+                    "3\n"
+                } else if shell == "zsh" {
+                    "33\n"
+                } else {
+                    ""
+                },
+            ),
+        ] {
+            if !(shell == "fish" && line.starts_with("echo $?")) {
+                assert_eq!(cmd(&mut bus, line), wanted, "{shell}: {line}");
+            }
+        }
+        drop(bus);
+        let before = session.turns().len();
+        session.tapdeck(&["type", "@", "sleep 0.5; echo A\necho B\necho C", "--enter"]);
+        eventually("all three", || session.turns().len() == before + 3);
+        session.wait("idle");
+        let (_, told) = session.tapdeck(&["explain", "@"]);
+        assert!(told.contains("mark"), "{shell}: {told}");
+        let texts: Vec<String> = (before + 1..=before + 3)
+            .map(|n| session.tapdeck(&["turns", "show", &format!("{}:{n}", session.id), "--text"]).1)
+            .collect();
+        assert_eq!(texts, ["A\n", "B\n", "C\n"], "{shell}");
+        session.tapdeck(&["kill", "@"]);
+        let is_empty = || {
+            std::fs::read_dir(&tmp)
+                .expect("a folder")
+                .all(|f| !f.expect("an entry").file_name().to_string_lossy().starts_with("tapdeck-shell-"))
+        };
+        eventually("the temporary files are gone", is_empty);
+        assert_eq!(std::fs::read_to_string(&rc).expect("read"), text, "{shell}");
+    }
 }

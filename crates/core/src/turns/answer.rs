@@ -21,17 +21,14 @@ impl Detector {
         };
         self.answered += 1;
         let eol = self.eol_mark(&run, from);
+        self.learn_rows_above(term, &run, eol, &at);
         let (end, rows_above) = self.end_of_output(term, eol, from, &at);
         if rows_above > 0 {
             self.above = page::above(term, at.row, rows_above);
         }
         let mut written = page::written(term, from, end, run.at.row);
-        if eol.is_some() && end.1 == 0 && end.0 > 0 && page::ends_in_mark(term, end.0 - 1) {
-            if let Some(last) = written.lines.last_mut() {
-                last.truncate(last.trim_end().len());
-                last.pop();
-            }
-            written.terminated = false;
+        if eol.is_some() {
+            page::strip_eol_mark(term, &mut written, end);
         }
         // A row whose beginning was told with an earlier part of the answer.
         if let Some((row, col)) = run.told_in_row.take()
@@ -43,11 +40,11 @@ impl Detector {
         let echoed = self.strip_echo(&mut run, &mut written);
         let from = behind_lines(&run, from, echoed);
         let raw = self.raw(&run, from, &at, rows_above);
-        if written.evicted && !run.cut {
-            written = page::rendered(&raw, term.size());
+        if written.evicted {
+            written = page::rendered(&raw, term.size(), self.limits.content);
         }
         let end = OutputPoint { byte: Offset(from + raw.len() as u64), at: now };
-        let told = !written.is_empty() || run.interrupted;
+        let told = written.is_answer() || run.interrupted || run.cut;
         if told {
             self.finish(term, &run, from, end, raw, &written, at.evidence, Vec::new());
         } else {
@@ -63,6 +60,31 @@ impl Detector {
             let from = if told { end.byte.0 } else { from };
             self.doubted = Some(Box::new(Doubted { run, from, at }));
         }
+    }
+
+    /// Learns what a prompt of several rows looks like that nothing else tells of: an empty line
+    /// has no output, and what stands above three prompts in a row, whatever was asked, is theirs.
+    fn learn_rows_above(&mut self, term: &Term, run: &Run, eol: Option<u64>, at: &At) {
+        if at.evidence == Evidence::Mark || at.begins.is_some() || eol.is_some() || at.from_col > 0 {
+            return;
+        }
+        let looks = page::above(term, at.row, ABOVE);
+        let known = page::alike(&looks, &self.above);
+        let between = at.row.saturating_sub(run.at.row + 1);
+        let is_empty = run.typed.trim().is_empty() && run.more.is_empty() && !run.edited && !run.pressed;
+        let (before, times, asked) = std::mem::take(&mut self.seen_above);
+        let same = page::alike(&looks, &before).min(between);
+        let is_other = asked != run.typed;
+        let times = if same > 0 { times + u32::from(is_other) } else { 0 };
+        let learned = match (is_empty, times) {
+            (true, _) if between <= ABOVE => between,
+            (_, 2..) => same,
+            _ => 0,
+        };
+        if known == 0 && learned > 0 {
+            self.above = looks[..usize::try_from(learned).unwrap_or(0).min(looks.len())].to_vec();
+        }
+        self.seen_above = (looks, times, run.typed.clone());
     }
 
     /// Where the output in front of a prompt ends on the page, and how many rows above the prompt's
@@ -119,7 +141,7 @@ impl Detector {
             start: OutputPoint { byte: Offset(from), at: run.submitted.at },
             end,
             input: input_text(term, run, self.told(run)),
-            raw,
+            raw: raw.slice(..raw.len().min(self.limits.content)),
             text: written.text(),
             interrupted: run.interrupted,
             truncated: run.cut || written.evicted,
@@ -201,11 +223,13 @@ impl Detector {
             }
             written.lines.drain(..echoed);
         }
+        let caret = |line: &str| ["^C", "^\\"].into_iter().find(|caret| line.contains(caret));
         if run.pressed
-            && let Some(at) = written.lines.iter().rposition(|l| l.contains("^C"))
+            && let Some((at, caret)) =
+                written.lines.iter().enumerate().rev().find_map(|(at, line)| Some((at, caret(line)?)))
             && let Some(line) = written.lines.get_mut(at)
         {
-            *line = line.replacen("^C", "", 1);
+            *line = line.replacen(caret, "", 1);
             if line.is_empty() {
                 written.lines.remove(at);
             }
@@ -410,20 +434,13 @@ fn input_text(term: &Term, run: &Run, typed: &str) -> String {
     if run.at.text.is_empty() {
         return whole(typed);
     }
-    let cols = term.size().cols;
     let shown = || {
         let line = page::row(term, run.at.row)?;
         let front = page::columns(line, run.at.from_col, run.at.col);
         if front != run.at.text || run.at.col == 0 {
             return None;
         }
-        let mut text = page::columns(line, run.at.col, cols);
-        let mut row = run.at.row;
-        while page::row(term, row).is_some_and(|l| l.wrapped()) && row - run.at.row < 1000 {
-            row += 1;
-            text.push_str(&page::row(term, row).map(|l| page::columns(l, 0, cols)).unwrap_or_default());
-        }
-        Some(text.trim_end().to_owned())
+        Some(page::logical(term, run.at.row, run.at.col))
     };
     let shown = shown().map(|text| {
         let right = Some(&run.at.right).filter(|r| !r.is_empty());

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tapdeck_term::{Mark, Progress, Signal, Term};
 
-use super::ahead::Lap;
+use super::ahead::{Lap, LineRead};
 use super::input::{Typed, Typing};
 use super::journal::{Journals, Told};
 use super::page::{self, Look};
@@ -49,7 +49,8 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Sets how many bytes of one turn are kept; 4 MiB by default.
+    /// Sets how many bytes of one turn's text are kept, and of what the program wrote; 4 MiB by
+    /// default.
     #[must_use]
     pub fn content(mut self, content: usize) -> Self {
         self.content = content;
@@ -142,6 +143,14 @@ impl Run {
     }
 }
 
+impl Run {
+    /// Where a byte of the output is among those that are kept, or their end.
+    pub(super) fn place(&self, offset: u64) -> usize {
+        let at = offset.saturating_sub(self.submitted.byte.0);
+        usize::try_from(at).unwrap_or(usize::MAX).min(self.bytes.len())
+    }
+}
+
 #[derive(Debug, Clone)]
 pub(super) enum Phase {
     /// No prompt has been seen.
@@ -211,6 +220,10 @@ pub struct Detector {
     pub(super) above: Vec<Look>,
     /// Commands that were over before the screen was judged.
     pub(super) laps: VecDeque<Lap>,
+    /// Lines that a line editor has read since something was submitted.
+    pub(super) lines_read: VecDeque<LineRead>,
+    /// What stood above the last prompt, how often it has, and what was asked there.
+    pub(super) seen_above: (Vec<Look>, u32, String),
     pub(super) ended: bool,
     /// The question that stands on the screen.
     pub(super) question: Option<Standing>,
@@ -250,6 +263,8 @@ impl Detector {
             journals: Journals::default(),
             above: Vec::new(),
             laps: VecDeque::new(),
+            lines_read: VecDeque::new(),
+            seen_above: (Vec::new(), 0, String::new()),
             ended: false,
             question: None,
             outer: None,
@@ -483,7 +498,8 @@ impl Detector {
             _ => self.doubted.as_mut().map(|doubted| &mut doubted.run),
         };
         if let Some(run) = run {
-            let room = self.limits.content.saturating_sub(run.bytes.len());
+            // Line ends, colors and the like are no text.
+            let room = self.limits.content.saturating_mul(2).saturating_sub(run.bytes.len());
             run.cut |= bytes.len() > room;
             run.bytes.extend_from_slice(&bytes[..bytes.len().min(room)]);
         }
@@ -511,7 +527,10 @@ impl Detector {
                 Signal::BracketedPaste { on: true, row, col, offset } => {
                     self.editor_on = Some((*row, *col, *offset));
                 }
-                Signal::BracketedPaste { on: false, offset, .. } => self.editor_off = Some(*offset),
+                Signal::BracketedPaste { on: false, offset, .. } => {
+                    self.note_line_read(*offset);
+                    self.editor_off = Some(*offset);
+                }
                 Signal::Progress(progress) => self.progress = *progress,
                 _ => {}
             }
@@ -523,7 +542,8 @@ impl Detector {
         self.answer_question(term, bytes, by);
         let mut acts = Vec::new();
         let mut typing = std::mem::take(&mut self.typing);
-        typing.feed(bytes, |act, line, edited| {
+        let runs = matches!(self.phase, Phase::Running(_)) && !self.rules.by_state;
+        typing.feed(bytes, runs, |act, line, edited| {
             acts.push((act, String::from_utf8_lossy(line).into_owned(), edited));
         });
         self.typing = typing;

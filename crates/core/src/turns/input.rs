@@ -29,6 +29,8 @@ pub(super) struct Typing {
     escaped: bool,
     /// Inside a string, which is an answer of the terminal: up to its end, nothing is typed.
     in_string: bool,
+    /// A program runs.
+    runs: bool,
 }
 
 impl Typing {
@@ -49,8 +51,10 @@ impl Typing {
     }
 
     /// Takes bytes that were delivered; calls `did` for each act, with the line that it ends and
-    /// whether there may be more or less of it than was typed.
-    pub(super) fn feed(&mut self, bytes: &[u8], mut did: impl FnMut(Typed, &[u8], bool)) {
+    /// whether there may be more or less of it than was typed. `runs`: a program runs that Ctrl-\
+    /// ends, and not a line editor, which ignores that.
+    pub(super) fn feed(&mut self, bytes: &[u8], runs: bool, mut did: impl FnMut(Typed, &[u8], bool)) {
+        self.runs = runs;
         for &b in bytes {
             if self.in_string {
                 // A key that begins like a string (Alt and a letter) has no end; Enter is one.
@@ -84,6 +88,7 @@ impl Typing {
                 0x1b => self.sequence.push(b),
                 b'\r' | b'\n' if !self.in_paste => self.act(Some(Typed::Enter), &mut did),
                 0x03 if !self.in_paste => self.act(Some(Typed::Interrupt), &mut did),
+                0x1c if !self.in_paste && self.runs => self.act(Some(Typed::Interrupt), &mut did),
                 0x7f | 0x08 if !self.in_paste => {
                     // The whole character goes.
                     while self.line.pop().is_some_and(|last| (0x80..0xc0).contains(&last)) {}
@@ -108,6 +113,7 @@ impl Typing {
 
     fn act(&mut self, act: Option<Typed>, did: &mut impl FnMut(Typed, &[u8], bool)) {
         if let Some(act) = act {
+            self.runs |= act == Typed::Enter;
             did(act, &self.line, self.edited);
             self.line.clear();
             self.edited = false;
@@ -129,6 +135,7 @@ impl Typing {
                     (_, _, "3") => {}
                     ("13", "" | "1", _) => return Some(Typed::Enter),
                     ("99", "5", _) => return Some(Typed::Interrupt),
+                    ("92", "5", _) if self.runs => return Some(Typed::Interrupt),
                     ("117", "5", _) => self.line.clear(),
                     ("27", "" | "1", _) => (self.escaped, self.edited) = (true, true),
                     _ => self.edited = true,
@@ -167,7 +174,7 @@ mod tests {
         ];
         for (bytes, wanted) in cases {
             let mut got = Vec::new();
-            Typing::default().feed(bytes, |_, _, edited| got.push(edited));
+            Typing::default().feed(bytes, false, |_, _, edited| got.push(edited));
             assert_eq!(got, [wanted], "{bytes:?}");
         }
     }
@@ -185,7 +192,7 @@ mod tests {
         ];
         for (bytes, wanted) in cases {
             let mut typing = Typing::default();
-            typing.feed(bytes, |_, _, _| {});
+            typing.feed(bytes, false, |_, _, _| {});
             assert_eq!((typing.is_escaped(), typing.line()), (wanted, &b""[..]), "{bytes:?}");
         }
     }
@@ -193,7 +200,11 @@ mod tests {
     #[test]
     fn enter_and_interrupt_are_told_from_pastes() {
         type Case<'a> = (&'a [u8], &'a [(Typed, &'a str)]);
-        let cases: [Case<'_>; 10] = [
+        let cases: [Case<'_>; 13] = [
+            // Ctrl-\ ends a program, and does nothing to a line.
+            (b"cat\r\x1c", &[(Typed::Enter, "cat"), (Typed::Interrupt, "")]),
+            (b"cat\r\x1b[92;5u", &[(Typed::Enter, "cat"), (Typed::Interrupt, "")]),
+            (b"c\x1cat\r", &[(Typed::Enter, "cat")]),
             // Answers of the terminal, one without an end.
             (b"\x1bP>|tmux 3.3a\x1b\\hi\x1b]11;rgb:0/0/0\x07!\r", &[(Typed::Enter, "hi!")]),
             (b"a\x1bPb\rc\r", &[(Typed::Enter, "a"), (Typed::Enter, "c")]),
@@ -209,9 +220,10 @@ mod tests {
         for (bytes, wanted) in cases {
             for size in [1, 2, 100] {
                 let mut typing = Typing::default();
-                let mut got = Vec::new();
+                let mut got: Vec<(Typed, String)> = Vec::new();
                 for piece in bytes.chunks(size) {
-                    typing.feed(piece, |act, line, _| {
+                    let runs = got.last().is_some_and(|(act, _)| *act == Typed::Enter);
+                    typing.feed(piece, runs, |act, line, _| {
                         got.push((act, String::from_utf8_lossy(line).into_owned()))
                     });
                 }

@@ -7,6 +7,8 @@ use unicode_normalization::char::is_combining_mark;
 
 /// Rows that a prompt or an echo may wrap over.
 const WRAPS: u64 = 64;
+/// Rows that a line of input may wrap over.
+const LOGICAL: u64 = 1000;
 
 /// Text without what a wrap, an indent or a row's end may change.
 pub fn squeezed(text: &str) -> String {
@@ -207,18 +209,71 @@ pub(super) fn answer(term: &Term, from: u64, end: u64, is_echo: impl Fn(&str) ->
     (written, found)
 }
 
-/// Memory for a page that is made for one answer; what does not fit is said to be missing.
-const RENDERED: usize = 64 << 20;
+/// Rows and memory of a page that is made for one answer, and bytes that it takes at a time. What
+/// has scrolled off is taken off the page each time, so answers of any length fit.
+const PAGE_ROWS: usize = 1 << 17;
+const PAGE_BYTES: usize = 64 << 20;
+const PIECE: usize = 16 << 10;
 
-/// What these bytes show on a page that is long enough for all of it.
-pub(super) fn rendered(raw: &[u8], size: Size) -> Written {
-    let scrollback = memchr::memchr_iter(b'\n', raw).count() + raw.len() / usize::from(size.cols.max(1)) + 1;
-    let settings = Settings::default().scrollback(scrollback).scrollback_bytes(RENDERED);
+/// What these bytes show on a page that is long enough for all of it, up to so many bytes of text.
+pub(super) fn rendered(raw: &[u8], size: Size, limit: usize) -> Written {
+    let settings = Settings::default().scrollback(PAGE_ROWS).scrollback_bytes(PAGE_BYTES);
     let mut term = Term::new(size, settings);
-    term.feed(raw);
+    let mut taken = Taken { next: 0, goes_on: false, room: limit, written: Written::default() };
+    for piece in raw.chunks(PIECE) {
+        term.feed(piece);
+        taken.take_to(&term, absolute(&term, 0));
+        if taken.written.evicted {
+            return taken.written;
+        }
+    }
     let cursor = term.cursor();
-    let end = (absolute(&term, cursor.row), cursor.col);
-    collect(&term, end, |_, _| false)
+    let here = absolute(&term, cursor.row);
+    taken.take_to(&term, here);
+    taken.written.terminated = cursor.col == 0;
+    if cursor.col > 0 && !taken.written.evicted {
+        let tail = row(&term, here).map(|l| columns(l, 0, cursor.col)).unwrap_or_default();
+        taken.push(&tail, false);
+    }
+    taken.written
+}
+
+/// Rows that were taken off a page.
+struct Taken {
+    /// The next row.
+    next: u64,
+    /// The last one wraps into it.
+    goes_on: bool,
+    /// Bytes of text that still fit.
+    room: usize,
+    written: Written,
+}
+
+impl Taken {
+    fn take_to(&mut self, term: &Term, end: u64) {
+        while self.next < end && !self.written.evicted {
+            match row(term, self.next) {
+                Some(line) if line.wrapped() => self.push(&columns(line, 0, term.size().cols), true),
+                Some(line) => self.push(&line.text(), false),
+                None => self.written.evicted = true,
+            }
+            self.next += 1;
+            self.written.rows += 1;
+        }
+    }
+
+    fn push(&mut self, text: &str, wrapped: bool) {
+        // The line's end counts, too.
+        let fits = text.floor_char_boundary(self.room);
+        self.written.evicted |= fits < text.len() || self.room == 0;
+        self.room = self.room.saturating_sub(text.len() + usize::from(!wrapped));
+        let goes_on = std::mem::replace(&mut self.goes_on, wrapped);
+        match self.written.lines.last_mut().filter(|_| goes_on) {
+            Some(last) => last.push_str(&text[..fits]),
+            None if fits > 0 || !self.written.evicted => self.written.lines.push(text[..fits].to_owned()),
+            None => {}
+        }
+    }
 }
 
 fn collect(term: &Term, end: (u64, u16), mut stop: impl FnMut(u64, Line<'_>) -> bool) -> Written {
@@ -280,10 +335,39 @@ pub(super) fn ends_in_mark(term: &Term, absolute: u64) -> bool {
     })
 }
 
+/// Takes out the character by which a shell shows that the output had no line end.
+pub(super) fn strip_eol_mark(term: &Term, written: &mut Written, end: (u64, u16)) {
+    if end.1 == 0 && end.0 > 0 && ends_in_mark(term, end.0 - 1) {
+        if let Some(last) = written.lines.last_mut() {
+            last.truncate(last.trim_end().len());
+            last.pop();
+        }
+        written.terminated = false;
+    }
+}
+
+/// A row from a column on, with those that it wraps into.
+pub(super) fn logical(term: &Term, absolute: u64, col: u16) -> String {
+    let cols = term.size().cols;
+    let mut text = row(term, absolute).map(|l| columns(l, col, cols)).unwrap_or_default();
+    let mut n = absolute;
+    while row(term, n).is_some_and(|l| l.wrapped()) && n - absolute < LOGICAL {
+        n += 1;
+        text.push_str(&row(term, n).map(|l| columns(l, 0, cols)).unwrap_or_default());
+    }
+    text.truncate(text.trim_end().len());
+    text
+}
+
 impl Written {
     /// A text that is known without the screen.
     pub(super) fn of(text: &str) -> Self {
         Self { lines: text.lines().map(str::to_owned).collect(), terminated: true, ..Self::default() }
+    }
+
+    /// Whether anything was shown, in sight or not.
+    pub(super) fn is_answer(&self) -> bool {
+        self.evicted || !self.is_empty()
     }
 
     pub(super) fn is_empty(&self) -> bool {

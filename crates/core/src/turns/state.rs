@@ -31,6 +31,7 @@ impl Detector {
             self.turn_by_state(term, now);
         } else {
             self.close_laps(term);
+            self.close_lines_read(term);
             self.turn_by_prompt(term, now, settled, quiet);
             self.judge_state(&screen, term, now);
         }

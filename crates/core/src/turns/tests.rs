@@ -298,6 +298,107 @@ fn lines_that_were_typed_ahead_have_their_own_answers_where_the_shell_marks_them
     assert_eq!(turns[1].raw.as_ref(), b"B\r\n");
 }
 
+/// They were all one answer, with the prompts in it.
+#[test]
+fn lines_that_were_typed_ahead_have_their_own_answers_where_a_line_editor_echoes_them() {
+    let eol = "\x1b[1m\x1b[7m%\x1b[27m\x1b[1m\x1b[0m";
+    let zsh = format!("{eol}{}\r \r\r\x1b[J$ \x1b[K\x1b[?2004h", " ".repeat(79));
+    // The prompt as it is drawn, and what the shell writes when it has read a line.
+    for (prompt_text, read) in [("\x1b[?2004h$ ", "\r\n\x1b[?2004l\r"), (zsh.as_str(), "\x1b[?2004l\r\r\n")] {
+        let mut bench = Bench::new(&prompt(r"^\$ $"), Limits::default());
+        bench.detector.rules = Arc::new(
+            Rules::new(&RuleText { eol_marks: vec![eol.into()], ..prompt(r"^\$ $") }, None).expect("sound"),
+        );
+        bench.out(0, prompt_text.as_bytes());
+        bench.type_in(1000, b"sleep 1; echo A\rread x\rsome text\rtrue\rprintf B\recho C\r");
+        bench.out(1001, format!("sleep 1; echo A{read}read x\r\nsome text\r\ntrue\r\n").as_bytes());
+        let then = |line: &str, said: &str| format!("{prompt_text}{line}{read}{said}");
+        let all = format!(
+            "A\r\n{}{}{}{}{prompt_text}",
+            then("read x", ""),
+            then("true", ""),
+            then("printf B", "B"),
+            then("echo C", "C\r\n")
+        );
+        bench.out(2000, all.as_bytes());
+        let turns = bench.turns(3000);
+        let told: Vec<_> = turns.iter().map(|t| (t.number, t.input.as_str(), t.text.as_str())).collect();
+        assert_eq!(
+            told,
+            [(1, "sleep 1; echo A", "A\n"), (2, "printf B", "B"), (3, "echo C", "C\n")],
+            "{prompt_text:?}"
+        );
+        assert_eq!(turns[0].raw.as_ref(), b"read x\r\nsome text\r\ntrue\r\nA\r\n");
+        assert_eq!(turns[1].raw.as_ref(), b"B", "{prompt_text:?}");
+        assert_eq!(bench.detector.judgement().state, AgentState::Idle);
+    }
+}
+
+/// Where only the text of the prompt tells, the rows above it were taken for output for ever if the
+/// prompt had one row at first.
+#[test]
+fn a_prompt_that_grows_a_row_is_learned() {
+    // Enter at the empty prompt shows it at once.
+    let mut bench = Bench::new(&prompt(r"^\$ $"), Limits::default());
+    bench.out(0, b"$ ");
+    let mut ms = 1000;
+    let ask = |bench: &mut Bench, ms: &mut u64, line: &str, said: &str| {
+        bench.type_in(*ms, format!("{line}\r").as_bytes());
+        bench.out(*ms + 1, format!("{line}\r\n{said}~/src\r\n$ ").as_bytes());
+        *ms += 1000;
+        let turns = bench.turns(*ms - 500);
+        turns.first().map(|t| t.text.clone()).unwrap_or_default()
+    };
+    assert_eq!(ask(&mut bench, &mut ms, "PS1=...", ""), "~/src\n", "nothing tells yet");
+    assert_eq!(ask(&mut bench, &mut ms, "", ""), "");
+    assert_eq!(ask(&mut bench, &mut ms, "echo a", "a\r\n"), "a\n");
+    // So do three different questions.
+    let mut bench = Bench::new(&prompt(r"^\$ $"), Limits::default());
+    bench.out(0, b"$ ");
+    let told = ["PS1=...", "echo a", "echo b", "echo c"].map(|line| {
+        let said = line.strip_prefix("echo ").map(|word| format!("{word}\r\n")).unwrap_or_default();
+        ask(&mut bench, &mut ms, line, &said)
+    });
+    assert_eq!(told, ["~/src\n", "a\n~/src\n", "b\n", "c\n"]);
+    // The same question thrice says nothing.
+    let mut bench = Bench::new(&prompt(r"^\$ $"), Limits::default());
+    bench.out(0, b"$ ");
+    for _ in 0..4 {
+        assert_eq!(ask(&mut bench, &mut ms, "pwd", ""), "~/src\n");
+    }
+}
+
+/// Long answers lost all but what the scrollback had, because line ends and colors were counted as
+/// text.
+#[test]
+fn a_long_answer_keeps_as_much_text_as_is_promised() {
+    // Lines of two letters, blank ones and coloured ones, each with how many lines fit.
+    for (line, shown, fit) in [("ab", "ab", 20_000), ("", "", 60_000), ("\x1b[32mab\x1b[m", "ab", 20_000)] {
+        for (lines, cut) in [(fit - 1000, false), (fit + 1000, true)] {
+            let limit = 60_000;
+            let mut bench = Bench::new(&prompt(r"^\$ $"), Limits::default().content(limit));
+            bench.term = Term::new(Size::new(80, 24), Settings::default().scrollback(100));
+            bench.out(0, b"$ ");
+            bench.type_in(100, b"long\r");
+            bench.out(110, b"long\r\n");
+            let lines = if line.len() > 4 { lines.min(6_000) } else { lines };
+            let cut = cut && line.len() <= 4;
+            bench.out(120, format!("{line}\r\n").repeat(lines).as_bytes());
+            bench.out(130, b"end\r\n$ ");
+            let turns = bench.turns(1000);
+            assert_eq!(turns.len(), 1, "{line:?} {lines}");
+            let turn = &turns[0];
+            assert_eq!(turn.truncated, cut, "{line:?} {lines}");
+            assert!(turn.raw.len() <= limit);
+            if cut {
+                assert!(turn.text.len() <= limit && turn.text.len() > limit - 100, "{}", turn.text.len());
+            } else {
+                assert!(turn.text == format!("{shown}\n").repeat(lines) + "end\n", "{line:?} {lines}");
+            }
+        }
+    }
+}
+
 #[test]
 fn a_line_that_was_given_up_is_no_part_of_the_next() {
     let mut bench = Bench::new(&prompt(r"^\$ $"), Limits::default());
@@ -671,6 +772,21 @@ fn a_signal_interrupts_as_the_key_does() {
     bench.out(510, b"\r\n$ ");
     let turns = bench.turns(1000);
     assert!(turns.len() == 1 && turns[0].interrupted);
+    // Ctrl-\ is a signal of the terminal, too.
+    bench.type_in(2000, b"sleep 9\r");
+    bench.out(2010, b"sleep 9\r\n");
+    bench.type_in(2500, b"\x1c");
+    bench.out(2510, b"^\\Quit (core dumped)\r\n$ ");
+    let turns = bench.turns(3000);
+    assert!(turns.len() == 1 && turns[0].interrupted);
+    assert_eq!(turns[0].text, "Quit (core dumped)\n");
+    // At a prompt it does nothing.
+    bench.type_in(4000, b"echo \x1chi");
+    bench.out(4001, b"echo hi");
+    bench.type_in(4002, b"\r");
+    bench.out(4010, b"\r\nhi\r\n$ ");
+    let turns = bench.turns(5000);
+    assert_eq!((turns[0].input.as_str(), turns[0].interrupted), ("echo hi", false));
 }
 
 proptest! {
