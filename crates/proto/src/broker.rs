@@ -6,9 +6,9 @@
 //! of a session.
 //!
 //! Frames come from untrusted peers. [`Message::decode`] refuses maps that are nested deeper than
-//! any message, and allocates no memory for a length that the bytes at hand do not cover. A plain
-//! field of the wrong kind counts as missing, and unknown fields are ignored, so that newer peers
-//! can talk to older ones.
+//! any message, and allocates no memory for a length that the bytes at hand do not cover. A field
+//! of the wrong kind makes a request malformed. Unknown fields are ignored, so that newer peers can
+//! talk to older ones.
 
 use std::fmt;
 
@@ -19,6 +19,8 @@ use serde::{Deserialize, Serialize, Serializer};
 pub const VERSION: u64 = 1;
 /// The longest body of a frame.
 pub const MAX_FRAME: usize = 16 << 20;
+/// The longest value of an environment variable.
+const MAX_VARIABLE: usize = 4096;
 /// Deeper than any message is nested.
 const DEPTH: usize = 16;
 
@@ -63,13 +65,33 @@ pub enum Target {
         #[cfg_attr(feature = "schema", schemars(default))]
         raw: bool,
     },
-    /// The clipboard of the desktop.
-    Clipboard,
+    /// The clipboard of the desktop that these variables of the client name; without any of them,
+    /// of the broker's own.
+    Clipboard(Desktop),
     /// A file at an absolute path.
     File {
         /// The path.
         path: String,
     },
+}
+
+/// The desktop that a client's environment names.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Desktop {
+    /// `DISPLAY`.
+    pub display: Option<String>,
+    /// `WAYLAND_DISPLAY`.
+    pub wayland_display: Option<String>,
+    /// `XAUTHORITY`.
+    pub xauthority: Option<String>,
+}
+
+impl Desktop {
+    /// Whether it names a display.
+    pub fn is_named(&self) -> bool {
+        self.display.is_some() || self.wayland_display.is_some()
+    }
 }
 
 /// A request to the broker.
@@ -185,7 +207,13 @@ impl Request {
             Request::Deliver(Target::Inject { session, raw }) => {
                 Fields { sink: Some("inject"), session: text(session), raw: Some(*raw), ..of("deliver") }
             }
-            Request::Deliver(Target::Clipboard) => Fields { sink: Some("clipboard"), ..of("deliver") },
+            Request::Deliver(Target::Clipboard(desktop)) => Fields {
+                sink: Some("clipboard"),
+                display: desktop.display.clone(),
+                wayland_display: desktop.wayland_display.clone(),
+                xauthority: desktop.xauthority.clone(),
+                ..of("deliver")
+            },
             Request::Deliver(Target::File { path }) => {
                 Fields { sink: Some("file"), path: text(path), ..of("deliver") }
             }
@@ -498,6 +526,12 @@ struct Fields<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     path: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    display: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    wayland_display: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    xauthority: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     limit: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     turn_id: Option<String>,
@@ -549,6 +583,9 @@ pub struct Message {
     pid: Scalar,
     pattern: Scalar,
     path: Scalar,
+    display: Scalar,
+    wayland_display: Scalar,
+    xauthority: Scalar,
     limit: Scalar,
     turn_id: Scalar,
     timestamp: Scalar,
@@ -602,32 +639,39 @@ impl Message {
         if Request::sender(kind).ok_or(ErrorCode::UnknownType)? != from {
             return Err(ErrorCode::Forbidden);
         }
-        let needed = |field: &Scalar| field.text().map(str::to_owned).ok_or(ErrorCode::MissingField);
+        let text = |field: &Scalar| field.checked(Scalar::text).map(|text| text.map(str::to_owned));
+        let needed = |field: &Scalar| text(field)?.ok_or(ErrorCode::MissingField);
+        let flag = |field: &Scalar| field.checked(Scalar::flag).map(|on| on.unwrap_or(false));
         let session = || needed(&self.session);
-        let raw = self.raw.flag().unwrap_or(false);
         Ok(match kind {
             "register" => Request::Register {
                 session: session()?,
-                pid: self.pid.number().ok_or(ErrorCode::MissingField)?,
-                pattern: self.pattern.text().unwrap_or_default().to_owned(),
+                pid: self.pid.checked(Scalar::number)?.ok_or(ErrorCode::MissingField)?,
+                pattern: text(&self.pattern)?.unwrap_or_default(),
             },
             "deregister" => Request::Deregister { session: session()? },
             "turn_completed" => Request::TurnCompleted {
                 session: session()?,
-                content: self.content.bytes().ok_or(ErrorCode::MissingField)?,
-                interrupted: self.interrupted.flag().unwrap_or(false),
-                truncated: self.truncated.flag().unwrap_or(false),
-                timestamp: self.timestamp.number(),
+                content: self.content.checked(Scalar::bytes)?.ok_or(ErrorCode::MissingField)?,
+                interrupted: flag(&self.interrupted)?,
+                truncated: flag(&self.truncated)?,
+                timestamp: self.timestamp.checked(Scalar::number)?,
             },
             "list_sessions" => Request::ListSessions,
-            "list_turns" => Request::ListTurns { session: session()?, limit: self.limit.number() },
+            "list_turns" => {
+                Request::ListTurns { session: session()?, limit: self.limit.checked(Scalar::number)? }
+            }
             "get_turn" => Request::GetTurn { turn_id: needed(&self.turn_id)? },
             "capture" => Request::Capture { session: session()? },
             "capture_by_id" => Request::CaptureById { turn_id: needed(&self.turn_id)? },
-            "paste" => Request::Paste { session: session()?, raw },
+            "paste" => Request::Paste { session: session()?, raw: flag(&self.raw)? },
             _ => Request::Deliver(match needed(&self.sink)?.as_str() {
-                "inject" => Target::Inject { session: session()?, raw },
-                "clipboard" => Target::Clipboard,
+                "inject" => Target::Inject { session: session()?, raw: flag(&self.raw)? },
+                "clipboard" => Target::Clipboard(Desktop {
+                    display: variable(text(&self.display)?)?,
+                    wayland_display: variable(text(&self.wayland_display)?)?,
+                    xauthority: variable(text(&self.xauthority)?)?,
+                }),
                 "file" => Target::File { path: needed(&self.path)? },
                 _ => return Err(ErrorCode::UnknownSink),
             }),
@@ -686,6 +730,14 @@ impl Message {
     }
 }
 
+/// Checks the value of an environment variable.
+fn variable(value: Option<String>) -> Result<Option<String>, ErrorCode> {
+    match value {
+        Some(value) if value.len() > MAX_VARIABLE || value.contains('\0') => Err(ErrorCode::Malformed),
+        value => Ok(value),
+    }
+}
+
 /// A message must be a map: serde would take a list as one, too.
 struct MapOnly(Message);
 
@@ -710,9 +762,11 @@ impl<'de> Deserialize<'de> for MapOnly {
 /// The value of a field, as far as messages use it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 enum Scalar {
-    /// The field is missing, or of a kind that no field has.
+    /// The field is missing, or nil.
     #[default]
     None,
+    /// A kind that no field has.
+    Other,
     Flag(bool),
     Number(u64),
     Text(String),
@@ -720,6 +774,14 @@ enum Scalar {
 }
 
 impl Scalar {
+    /// Returns the value as the kind that the field must have; `None` if the field is missing.
+    fn checked<'a, T>(&'a self, read: impl Fn(&'a Self) -> Option<T>) -> Result<Option<T>, ErrorCode> {
+        match self {
+            Scalar::None => Ok(None),
+            value => read(value).map(Some).ok_or(ErrorCode::Malformed),
+        }
+    }
+
     fn text(&self) -> Option<&str> {
         if let Scalar::Text(text) = self { Some(text) } else { None }
     }
@@ -761,11 +823,11 @@ impl<'de> Deserialize<'de> for Scalar {
             }
 
             fn visit_i64<E>(self, n: i64) -> Result<Scalar, E> {
-                Ok(u64::try_from(n).map_or(Scalar::None, Scalar::Number))
+                Ok(u64::try_from(n).map_or(Scalar::Other, Scalar::Number))
             }
 
             fn visit_f64<E>(self, _: f64) -> Result<Scalar, E> {
-                Ok(Scalar::None)
+                Ok(Scalar::Other)
             }
 
             fn visit_unit<E>(self) -> Result<Scalar, E> {
@@ -786,12 +848,12 @@ impl<'de> Deserialize<'de> for Scalar {
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Scalar, A::Error> {
                 while seq.next_element::<IgnoredAny>()?.is_some() {}
-                Ok(Scalar::None)
+                Ok(Scalar::Other)
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Scalar, A::Error> {
                 while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-                Ok(Scalar::None)
+                Ok(Scalar::Other)
             }
         }
         from.deserialize_any(Any)

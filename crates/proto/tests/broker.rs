@@ -5,7 +5,9 @@
 use std::path::Path;
 
 use proptest::prelude::*;
-use tapdeck_proto::broker::{Answer, Blob, ErrorCode, Message, Refusal, Request, Response, Role, Target};
+use tapdeck_proto::broker::{
+    Answer, Blob, Desktop, ErrorCode, Message, Refusal, Request, Response, Role, Target,
+};
 
 /// The frames of a recorded direction, each with its length.
 fn frames(path: &Path) -> Vec<Vec<u8>> {
@@ -127,13 +129,43 @@ fn a_request_is_refused_with_the_right_word() {
         (serde_json::json!({"type": "deliver", "sink": "file"}), ErrorCode::MissingField),
         (serde_json::json!({"type": "fly"}), ErrorCode::UnknownType),
         (serde_json::json!({"type": "get_turn"}), ErrorCode::MissingField),
-        (serde_json::json!({"type": "get_turn", "turn_id": [1]}), ErrorCode::MissingField),
+        (serde_json::json!({"type": "get_turn", "turn_id": null}), ErrorCode::MissingField),
+        // A value of the wrong kind was taken for a missing one.
+        (serde_json::json!({"type": "get_turn", "turn_id": [1]}), ErrorCode::Malformed),
+        (serde_json::json!({"type": "list_turns", "session": "s", "limit": "2"}), ErrorCode::Malformed),
+        (serde_json::json!({"type": "list_turns", "session": "s", "limit": -1}), ErrorCode::Malformed),
+        (serde_json::json!({"type": "list_turns", "session": 5}), ErrorCode::Malformed),
+        (serde_json::json!({"type": "paste", "session": "s", "raw": "yes"}), ErrorCode::Malformed),
+        (
+            serde_json::json!({"type": "deliver", "sink": "inject", "session": "s", "raw": 1}),
+            ErrorCode::Malformed,
+        ),
+        (serde_json::json!({"type": "deliver", "sink": "clipboard", "display": {}}), ErrorCode::Malformed),
+        (
+            serde_json::json!({"type": "deliver", "sink": "clipboard", "xauthority": "a\0b"}),
+            ErrorCode::Malformed,
+        ),
+        (
+            serde_json::json!({"type": "deliver", "sink": "clipboard", "display": "x".repeat(5000)}),
+            ErrorCode::Malformed,
+        ),
         (serde_json::json!({"type": "register", "session": "s", "pid": 1}), ErrorCode::Forbidden),
         (serde_json::json!({"type": 5}), ErrorCode::Malformed),
         (serde_json::json!({}), ErrorCode::Malformed),
     ];
     for (json, code) in cases {
         assert_eq!(message(json.clone()).request(Role::Client), Err(code), "{json}");
+    }
+    let cases = [
+        serde_json::json!({"type": "register", "session": "s", "pid": "1"}),
+        serde_json::json!({"type": "register", "session": "s", "pid": 1, "pattern": 5}),
+        serde_json::json!({"type": "turn_completed", "session": "s", "content": 5}),
+        serde_json::json!({"type": "turn_completed", "session": "s", "content": "x", "interrupted": "no"}),
+        serde_json::json!({"type": "turn_completed", "session": "s", "content": "x", "truncated": 0}),
+        serde_json::json!({"type": "turn_completed", "session": "s", "content": "x", "timestamp": 1.5}),
+    ];
+    for json in cases {
+        assert_eq!(message(json.clone()).request(Role::Wrapper), Err(ErrorCode::Malformed), "{json}");
     }
     let hello =
         |version, role| message(serde_json::json!({"type": "hello", "version": version, "role": role}));
@@ -181,6 +213,14 @@ fn any_request() -> impl Strategy<Value = (Role, Request)> {
         (text(), any::<bool>())
             .prop_map(|(session, raw)| (Role::Client, Request::Deliver(Target::Inject { session, raw }))),
         text().prop_map(|path| (Role::Client, Request::Deliver(Target::File { path }))),
+        (any::<Option<u32>>(), any::<Option<u32>>()).prop_map(|(display, authority)| {
+            let desktop = Desktop {
+                display: display.map(|n| format!(":{n}")),
+                wayland_display: None,
+                xauthority: authority.map(|n| format!("/run/{n}")),
+            };
+            (Role::Client, Request::Deliver(Target::Clipboard(desktop)))
+        }),
         text().prop_map(|turn_id| (Role::Client, Request::CaptureById { turn_id })),
     ]
 }

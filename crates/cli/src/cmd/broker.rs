@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use clap::Args;
 use tapdeck_host::{Keyboard, Pressed};
+use tapdeck_proto::broker::Desktop;
 use tapdeck_proto::bus::Role;
 use tapdeck_serve::broker::{Broker, Limits, Sink};
 use tapdeck_serve::client::{ANSWER, connect_to_watch};
@@ -35,10 +36,14 @@ pub(crate) struct BrokerArgs {
     /// Bytes to keep per turn
     #[arg(long, value_name = "BYTES", default_value_t = 4 << 20, value_parser = clap::value_parser!(u32).range(1..=15 << 20))]
     turn_bytes: u32,
+    /// Bytes to keep in all; beyond that, the session with the most loses its oldest turn
+    #[arg(long, value_name = "BYTES", default_value_t = 256 << 20, value_parser = clap::value_parser!(u64).range(1 << 20..=64 << 30), hide_short_help = true)]
+    total_bytes: u64,
 }
 
 pub(crate) fn run(args: &BrokerArgs) -> Result {
-    let limits = Limits::default().ring(args.ring as usize).turn(args.turn_bytes as usize);
+    let total = usize::try_from(args.total_bytes).unwrap_or(usize::MAX);
+    let limits = Limits::default().ring(args.ring as usize).turn(args.turn_bytes as usize).total(total);
     let cannot = |e: std::io::Error| match e.kind() {
         std::io::ErrorKind::AddrInUse => Failure::check("a broker is running already"),
         _ => Failure::io(format!("the broker cannot start: {e}")),
@@ -70,20 +75,31 @@ fn tell_sessions() {
 fn write_sink(sink: &Sink, content: &[u8]) -> Result<(), String> {
     match sink {
         Sink::File(path) => write_file(path, content).map_err(|e| format!("{}: {e}", path.display())),
-        Sink::Clipboard => {
+        Sink::Clipboard(desktop) => {
+            let desktop = if desktop.is_named() { desktop.clone() } else { own_desktop() };
             let tools: [&[&str]; 3] =
                 [&["wl-copy"], &["xclip", "-selection", "clipboard"], &["xsel", "--clipboard", "--input"]];
             let shown = |tool: &[&str]| match tool[0] {
-                "wl-copy" => std::env::var_os("WAYLAND_DISPLAY").is_some(),
-                _ => std::env::var_os("DISPLAY").is_some(),
+                "wl-copy" => desktop.wayland_display.is_some(),
+                _ => desktop.display.is_some(),
             };
             for tool in tools.into_iter().filter(|t| shown(t)) {
-                if copy_with(tool, content).is_ok() {
+                if copy_with(tool, &desktop, content).is_ok() {
                     return Ok(());
                 }
             }
             Err("no clipboard tool of the desktop works: wl-copy, xclip or xsel".into())
         }
+    }
+}
+
+/// The desktop that the broker was started in, for clients that name none.
+fn own_desktop() -> Desktop {
+    let variable = |name: &str| std::env::var(name).ok();
+    Desktop {
+        display: variable("DISPLAY"),
+        wayland_display: variable("WAYLAND_DISPLAY"),
+        xauthority: variable("XAUTHORITY"),
     }
 }
 
@@ -99,13 +115,20 @@ fn write_file(path: &Path, content: &[u8]) -> std::io::Result<()> {
     clippy::disallowed_methods,
     reason = "a tool of the desktop, which has no terminal and is no session"
 )]
-fn copy_with(tool: &[&str], content: &[u8]) -> std::io::Result<()> {
-    let mut child = Command::new(tool[0])
-        .args(&tool[1..])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()?;
+fn copy_with(tool: &[&str], desktop: &Desktop, content: &[u8]) -> std::io::Result<()> {
+    let mut command = Command::new(tool[0]);
+    for (name, value) in [
+        ("DISPLAY", &desktop.display),
+        ("WAYLAND_DISPLAY", &desktop.wayland_display),
+        ("XAUTHORITY", &desktop.xauthority),
+    ] {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    let mut child =
+        command.args(&tool[1..]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
     // A tool that neither reads nor ends must not keep its thread for ever.
     let (done, watched) = channel::<()>();
     let pid = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw);

@@ -63,7 +63,13 @@ pub(crate) fn run(args: &DeliverArgs) -> Result {
             let path = path.to_str().ok_or_else(|| Failure::usage("the file's name is not UTF-8"))?;
             broker::Target::File { path: path.to_owned() }
         }
-        Target::Clipboard => broker::Target::Clipboard,
+        Target::Clipboard => {
+            let desktop = desktop();
+            if !desktop.is_named() {
+                return through_terminal(&mut broker);
+            }
+            broker::Target::Clipboard(desktop)
+        }
     };
     let answer = match broker.ask(&Request::Deliver(target)) {
         Err(BrokerError::Refused { error: ErrorCode::SinkFailed, .. })
@@ -75,6 +81,16 @@ pub(crate) fn run(args: &DeliverArgs) -> Result {
     };
     print(format_args!("delivered {}\n", answer.turn_id().unwrap_or("-")));
     Ok(Ending::Done)
+}
+
+/// The desktop of this command, which need not be the broker's.
+fn desktop() -> broker::Desktop {
+    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    broker::Desktop {
+        display: variable("DISPLAY"),
+        wayland_display: variable("WAYLAND_DISPLAY"),
+        xauthority: variable("XAUTHORITY"),
+    }
 }
 
 /// Sets the clipboard through the terminal, for a desktop without a tool for it.

@@ -182,6 +182,61 @@ fn a_slow_sink_holds_up_no_client() {
     assert_eq!(std::fs::read(home.path("copied")).expect("there"), b"the answer");
 }
 
+/// The tool was given the display that the broker was started with.
+#[test]
+fn the_clipboard_is_that_of_the_client() {
+    let home = Home::new();
+    let tool = home.path("xclip");
+    let script = "#!/bin/sh\ncat > \"$HOME/copied\"; echo \"$DISPLAY $XAUTHORITY\" > \"$HOME/display\"\n";
+    std::fs::write(&tool, script).expect("written");
+    std::fs::set_permissions(&tool, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("executable");
+    let path = format!("{}:/usr/bin:/bin", home.path("").display());
+    let broker = Broker::start_with(&home, &[("PATH", &path), ("DISPLAY", ":broker")]);
+    let (mut owner, mut client) = (broker.greeted("wrapper"), broker.greeted("client"));
+    assert_eq!(owner.error(&register("s")), "ok");
+    assert_eq!(owner.error(&turn("s", "the answer")), "ok");
+    assert_eq!(client.error(&of("capture", "s")), "ok");
+    let mut deliver = home.tapdeck(["deliver", "clipboard"]);
+    deliver.env("DISPLAY", ":mine").env("XAUTHORITY", "/my/cookie").env_remove("WAYLAND_DISPLAY");
+    assert!(deliver.output().expect("it runs").status.success());
+    assert_eq!(std::fs::read_to_string(home.path("display")).expect("there"), ":mine /my/cookie\n");
+    assert_eq!(std::fs::read(home.path("copied")).expect("there"), b"the answer");
+    // A client that says nothing of it means the broker's, as it always did.
+    assert_eq!(client.error(&json!({"type": "deliver", "id": 9, "sink": "clipboard"})), "ok");
+    assert!(std::fs::read_to_string(home.path("display")).expect("there").starts_with(":broker"));
+}
+
+/// Each session waited two seconds for it, twice.
+#[test]
+fn a_broker_that_hangs_holds_up_no_session() {
+    let home = Home::new();
+    let broker = Broker::start(&home);
+    signal(broker.child.id(), rustix::process::Signal::STOP);
+    let started = std::time::Instant::now();
+    let ended = [(); 3].map(|()| home.run(["run", "--headless", "--", "true"]).status.success());
+    let took = started.elapsed();
+    signal(broker.child.id(), rustix::process::Signal::CONT);
+    assert_eq!(ended, [true; 3]);
+    assert!(took < Duration::from_secs(6), "three sessions took {took:?}");
+}
+
+#[test]
+fn a_session_is_listed_with_the_pattern_of_its_program() {
+    let home = Home::new();
+    let broker = Broker::start(&home);
+    let programs = [("python3", "^>>> ?$"), ("sqlite3", "^sqlite> $"), ("bash", "[$#%] $")];
+    for (program, pattern) in programs.into_iter().filter(|(program, _)| has(program)) {
+        assert!(home.run(["run", "-d", "--name", program, "--", program]).status.success());
+        let mut client = broker.greeted("client");
+        eventually("it is listed", || {
+            let listed = client.ask(&of("list_sessions", ""));
+            let Ok(Answer::Sessions { sessions }) = listed.outcome else { return false };
+            sessions.iter().any(|session| session.pattern.starts_with(pattern))
+        });
+        assert!(home.run(["kill", program]).status.success());
+    }
+}
+
 #[test]
 fn a_thousand_sessions_are_listed() {
     let home = Home::new();

@@ -181,6 +181,8 @@ pub struct Rules {
     /// The name of the file that they come from.
     pub name: String,
     pub(super) prompts: Vec<Prompt>,
+    /// How many of them are not those of the base.
+    own_prompts: usize,
     pub(super) states: Vec<StateRule>,
     pub(super) settle: Duration,
     pub(super) by_state: bool,
@@ -239,6 +241,7 @@ impl Rules {
         };
         let mut rules = Self {
             name: text.name.clone(),
+            own_prompts: prompts.len(),
             prompts,
             states,
             settle: text.settle.or(base.map(|b| b.settle)).unwrap_or(SETTLE),
@@ -322,13 +325,31 @@ impl Rules {
         let pattern = compile("the given prompt", pattern)?;
         let own = Prompt { name: "given by the user".into(), pattern, continuation: None, strict: true };
         self.prompts.insert(0, own);
+        self.own_prompts = 1;
         self.by_state = false;
         Ok(self)
     }
 
-    /// The first prompt pattern, for messages that name one.
-    pub fn pattern(&self) -> &str {
-        self.prompts.first().map_or("", |p| p.pattern.as_str())
+    /// The pattern by which the prompt of this program is found, for messages that name one: that
+    /// of its input field, its own prompts, or the prompts of any program.
+    pub fn pattern(&self, program: &str) -> String {
+        if let (true, Some(frame)) = (self.by_state, &self.frame) {
+            return frame.as_str().to_owned();
+        }
+        let own = &self.prompts[..self.own_prompts];
+        let named = || self.prompts.iter().find(|prompt| program.starts_with(&prompt.name));
+        let prompts = match own {
+            [] => named().map_or(self.prompts.as_slice(), std::slice::from_ref),
+            own => own,
+        };
+        match prompts {
+            [one] => one.pattern.as_str().to_owned(),
+            several => {
+                let each: Vec<String> =
+                    several.iter().map(|p| format!("(?:{})", p.pattern.as_str())).collect();
+                each.join("|")
+            }
+        }
     }
 }
 

@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use tapdeck_core::WallTime;
-use tapdeck_proto::broker::{Answer, Blob, ErrorCode, Inject, Request, SessionInfo, Target, TurnInfo};
+use tapdeck_proto::broker::{
+    Answer, Blob, Desktop, ErrorCode, Inject, Request, SessionInfo, Target, TurnInfo,
+};
 
 /// Sessions at once, and the longest name of one.
 const SESSIONS: usize = 4096;
@@ -20,11 +22,13 @@ pub struct Limits {
     pub ring: usize,
     /// Bytes of a turn.
     pub turn: usize,
+    /// Bytes of all turns.
+    pub total: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { ring: 32, turn: 4 << 20 }
+        Self { ring: 32, turn: 4 << 20, total: 256 << 20 }
     }
 }
 
@@ -42,13 +46,21 @@ impl Limits {
         self.turn = turn;
         self
     }
+
+    /// Sets the most bytes of all turns together; 256 MiB by default. Beyond that, the session that
+    /// has the most loses its oldest turn.
+    #[must_use]
+    pub fn total(mut self, total: usize) -> Self {
+        self.total = total;
+        self
+    }
 }
 
 /// Where the broker itself writes a captured turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Sink {
-    /// The desktop's clipboard.
-    Clipboard,
+    /// The clipboard of a desktop.
+    Clipboard(Desktop),
     /// A file.
     File(PathBuf),
 }
@@ -77,12 +89,31 @@ struct Session {
     pattern: String,
     turns: VecDeque<Turn>,
     count: u64,
+    /// Bytes of its turns.
+    held: usize,
+}
+
+impl Session {
+    fn drop_oldest(&mut self) -> usize {
+        let freed = self.turns.pop_front().map_or(0, |turn| turn.size());
+        self.held -= freed;
+        freed
+    }
+}
+
+impl Turn {
+    /// Bytes of memory, about.
+    fn size(&self) -> usize {
+        self.content.len() + size_of::<Self>()
+    }
 }
 
 /// All sessions and turns that the broker knows.
 pub(super) struct Ledger {
     limits: Limits,
     sessions: BTreeMap<String, Session>,
+    /// Bytes of all turns.
+    held: usize,
     captured: Option<(String, Arc<[u8]>)>,
 }
 
@@ -90,7 +121,7 @@ type Answered = Result<Answer, ErrorCode>;
 
 impl Ledger {
     pub(super) fn new(limits: Limits) -> Self {
-        Self { limits, sessions: BTreeMap::new(), captured: None }
+        Self { limits, sessions: BTreeMap::new(), held: 0, captured: None }
     }
 
     /// Serves a request of a peer.
@@ -105,7 +136,7 @@ impl Ledger {
             Request::Register { session, pid, pattern } => self.register(peer, session, pid, &pattern),
             Request::Deregister { session } => {
                 self.owned(peer, &session)?;
-                self.sessions.remove(&session);
+                self.remove(&session);
                 Ok(Answer::Done)
             }
             Request::TurnCompleted { session, content, interrupted, truncated, timestamp } => {
@@ -137,7 +168,7 @@ impl Ledger {
             }
             Request::Paste { session, raw } => self.inject(session, raw, effects),
             Request::Deliver(Target::Inject { session, raw }) => self.inject(session, raw, effects),
-            Request::Deliver(Target::Clipboard) => self.write(Sink::Clipboard, effects),
+            Request::Deliver(Target::Clipboard(desktop)) => self.write(Sink::Clipboard(desktop), effects),
             Request::Deliver(Target::File { path }) => {
                 let path = PathBuf::from(path);
                 if !path.is_absolute() {
@@ -167,7 +198,8 @@ impl Ledger {
             Some(session) => (session.owner, session.pid, session.pattern) = (Some(peer), pid, pattern),
             None => {
                 self.make_room()?;
-                let session = Session { owner: Some(peer), pid, pattern, turns: VecDeque::new(), count: 0 };
+                let session =
+                    Session { owner: Some(peer), pid, pattern, turns: VecDeque::new(), count: 0, held: 0 };
                 self.sessions.insert(name, session);
             }
         }
@@ -180,8 +212,25 @@ impl Ledger {
             return Ok(());
         }
         let stale = self.sessions.iter().find(|(_, s)| s.owner.is_none()).map(|(name, _)| name.clone());
-        self.sessions.remove(&stale.ok_or(ErrorCode::TooManySessions)?);
+        self.remove(&stale.ok_or(ErrorCode::TooManySessions)?);
         Ok(())
+    }
+
+    fn remove(&mut self, name: &str) {
+        self.held -= self.sessions.remove(name).map_or(0, |session| session.held);
+    }
+
+    /// Drops turns until all that are left fit. The newest turn of the session that has just
+    /// reported one stays.
+    fn fit(&mut self, reporter: &str) {
+        while self.held > self.limits.total {
+            let can_lose = |(name, session): &(&String, &mut Session)| {
+                session.turns.len() > usize::from(name.as_str() == reporter)
+            };
+            let largest = self.sessions.iter_mut().filter(can_lose).max_by_key(|(_, session)| session.held);
+            let Some((_, session)) = largest else { return };
+            self.held -= session.drop_oldest();
+        }
     }
 
     fn session(&self, name: &str) -> Result<&Session, ErrorCode> {
@@ -207,10 +256,15 @@ impl Ledger {
             turn.content = turn.content[..limits.turn].into();
         }
         let turn_id = format!("{name}:{}", turn.number);
+        let mut freed = 0;
         if session.turns.len() >= limits.ring.max(1) {
-            session.turns.pop_front();
+            freed = session.drop_oldest();
         }
+        let size = turn.size();
+        session.held += size;
         session.turns.push_back(turn);
+        self.held = self.held + size - freed;
+        self.fit(name);
         Ok(Answer::Recorded { turn_id })
     }
 
@@ -276,9 +330,45 @@ mod tests {
 
     const NOW: WallTime = WallTime::from_millis(5);
 
+    /// Twelve sessions held 1.6 GB: only the turns of each were bounded.
+    #[test]
+    fn all_turns_together_are_bounded() {
+        let total = 100_000;
+        let mut ledger = Ledger::new(Limits::default().turn(10_000).total(total));
+        let mut effects = Vec::new();
+        let mut ask = |ledger: &mut Ledger, request| ledger.serve(1, request, NOW, &mut effects);
+        let turn = |session: &str, size: usize| Request::TurnCompleted {
+            session: session.to_owned(),
+            content: Blob(vec![b'x'; size]),
+            interrupted: false,
+            truncated: false,
+            timestamp: None,
+        };
+        for n in 0..12 {
+            let session = format!("s{n}");
+            assert!(ask(&mut ledger, Request::Register { session, pid: 1, pattern: String::new() }).is_ok());
+        }
+        // A small session keeps its turns while large ones lose theirs.
+        assert!(ask(&mut ledger, turn("s0", 50)).is_ok());
+        for _ in 0..40 {
+            for n in 1..12 {
+                assert!(ask(&mut ledger, turn(&format!("s{n}"), 9_000)).is_ok());
+                let held: usize = ledger.sessions.values().flat_map(|s| &s.turns).map(Turn::size).sum();
+                assert!(held == ledger.held && held <= total, "{held}");
+            }
+        }
+        assert_eq!(ledger.sessions["s0"].turns.len(), 1);
+        let last = ask(&mut ledger, Request::Capture { session: "s11".into() });
+        assert!(matches!(last, Ok(Answer::Turn { turn, .. }) if turn.turn_id == "s11:40"));
+        for n in 0..12 {
+            assert!(ask(&mut ledger, Request::Deregister { session: format!("s{n}") }).is_ok());
+        }
+        assert_eq!(ledger.held, 0);
+    }
+
     #[test]
     fn each_peer_reaches_its_own_sessions_only() {
-        let mut ledger = Ledger::new(Limits { ring: 2, turn: 4 });
+        let mut ledger = Ledger::new(Limits::default().ring(2).turn(4));
         let mut effects = Vec::new();
         let mut ask = |peer, request| ledger.serve(peer, request, NOW, &mut effects);
         let session = || "s".to_owned();

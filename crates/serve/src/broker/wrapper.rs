@@ -1,6 +1,7 @@
 //! A session's side of the broker: registers the session, reports its turns, pastes injected turns.
 //!
-//! Two threads wait at the one socket, so that a slow broker never delays the session.
+//! Two threads wait at the one socket, so that a slow broker never delays the session, neither at
+//! its start nor at its end.
 
 use std::io::Write;
 use std::net::Shutdown;
@@ -10,6 +11,7 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::time::Duration;
 
 use bytes::Bytes;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
 use tapdeck_core::turns::Turn;
 use tapdeck_core::{PartyId, Refused, Role};
 use tapdeck_host::{Handle, Look};
@@ -22,8 +24,10 @@ use crate::live::Access;
 
 /// Turns that wait for a slow broker; further ones are not reported.
 const WAITING: usize = 64;
-/// How long a broker may take to answer the greeting.
+/// How long a broker may take to answer the greeting, and how long the session waits for that, so
+/// that a client that comes at once finds it with the broker.
 const HELLO: Duration = Duration::from_secs(2);
+const NOTICED: Duration = Duration::from_millis(50);
 
 /// Bytes that are offered at a time, and how often they may be refused.
 const PIECE: usize = 32 * 1024;
@@ -44,28 +48,32 @@ impl Wrapper {
         access: Access,
         past: impl Iterator<Item = Arc<Turn>>,
     ) -> Option<Self> {
-        let mut stream = UnixStream::connect(socket().ok()?).ok().filter(is_trusted)?;
-        stream.set_read_timeout(Some(HELLO)).ok()?;
-        stream.set_write_timeout(Some(HELLO)).ok()?;
-        greet(&mut stream, broker::Role::Wrapper).ok()?;
-        let register = Request::Register {
-            session: session.to_owned(),
-            pid: u64::from(std::process::id()),
-            pattern: pattern.to_owned(),
-        };
-        stream.write_all(&register.frame(1)).ok()?;
-        read_frame(&mut stream).ok()?.response()?.outcome.ok()?;
-        stream.set_read_timeout(None).ok()?;
+        let stream = connect().filter(is_trusted)?;
         let (tell, turns) = sync_channel(WAITING);
         for turn in past {
             // More than fit are not reported.
             let _ = tell.try_send(turn);
         }
-        let (writing, reading) = (stream.try_clone().ok()?, stream.try_clone().ok()?);
-        let name = session.to_owned();
-        let thread = |what: &str| std::thread::Builder::new().name(format!("tapdeck-{what}"));
-        thread("turns-out").spawn(move || write_turns(writing, &name, &turns)).ok()?;
-        thread("turns-in").spawn(move || read_injections(reading, access)).ok()?;
+        let register = Request::Register {
+            session: session.to_owned(),
+            pid: u64::from(std::process::id()),
+            pattern: pattern.to_owned(),
+        };
+        let (joined, has_joined) = sync_channel(1);
+        let (writing, name) = (stream.try_clone().ok()?, session.to_owned());
+        let registers = move || {
+            let reading = register_at(&writing, &register);
+            // The session may have stopped waiting.
+            let _ = joined.send(());
+            let Some(reading) = reading else { return };
+            let spawned = thread("turns-in").spawn(move || read_injections(reading, access));
+            if spawned.is_ok() {
+                write_turns(writing, &name, &turns);
+            }
+        };
+        thread("turns-out").spawn(registers).ok()?;
+        // A broker that hangs is no reason to wait.
+        let _ = has_joined.recv_timeout(NOTICED);
         Some(Self { tell, stream, session: session.to_owned() })
     }
 
@@ -78,11 +86,39 @@ impl Wrapper {
 impl Drop for Wrapper {
     fn drop(&mut self) {
         let goodbye = Request::Deregister { session: self.session.clone() };
-        // A broker that is gone needs no goodbye.
-        let _ = self.stream.write_all(&goodbye.frame(0));
+        // A broker that is gone needs no goodbye, and one that hangs gets none.
+        if self.stream.set_nonblocking(true).is_ok() {
+            let _ = self.stream.write_all(&goodbye.frame(0));
+        }
         // Both threads wait at the socket.
         let _ = self.stream.shutdown(Shutdown::Both);
     }
+}
+
+fn thread(what: &str) -> std::thread::Builder {
+    std::thread::Builder::new().name(format!("tapdeck-{what}"))
+}
+
+/// Connects to the broker if one runs and has room. Does not wait.
+fn connect() -> Option<UnixStream> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let fd = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).ok()?;
+    rustix::net::connect(&fd, &SocketAddrUnix::new(socket().ok()?).ok()?).ok()?;
+    let stream = UnixStream::from(fd);
+    stream.set_nonblocking(false).ok()?;
+    Some(stream)
+}
+
+/// Greets the broker and registers the session. Returns the stream to read from.
+fn register_at(stream: &UnixStream, register: &Request) -> Option<UnixStream> {
+    let mut stream = stream.try_clone().ok()?;
+    stream.set_read_timeout(Some(HELLO)).ok()?;
+    stream.set_write_timeout(Some(HELLO)).ok()?;
+    greet(&mut stream, broker::Role::Wrapper).ok()?;
+    stream.write_all(&register.frame(1)).ok()?;
+    read_frame(&mut stream).ok()?.response()?.outcome.ok()?;
+    stream.set_read_timeout(None).ok()?;
+    Some(stream)
 }
 
 fn write_turns(mut stream: UnixStream, session: &str, turns: &Receiver<Arc<Turn>>) {

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use tapdeck_core::turns::Turn;
 use tapdeck_core::{Offset, Time};
 use tapdeck_host::{Glass, Handle, Look};
+use tapdeck_proto::bus::About;
 
 use crate::broker::Wrapper;
 
@@ -60,8 +61,10 @@ impl Access {
     }
 
     /// Registers the session with the broker, if there is one and turns are looked for.
-    pub(super) fn join_broker(&mut self, id: &str, past: Vec<Arc<Turn>>) -> Option<Wrapper> {
-        let pattern = self.look().detector().map(|d| d.rules().pattern().to_owned())?;
-        Wrapper::join(id, &pattern, self.clone(), past.into_iter())
+    pub(super) fn join_broker(&mut self, about: &About, past: Vec<Arc<Turn>>) -> Option<Wrapper> {
+        let program = about.command.first().map_or("", String::as_str);
+        let program = program.rsplit('/').next().unwrap_or(program);
+        let pattern = self.look().detector().map(|d| d.rules().pattern(program))?;
+        Wrapper::join(&about.id, &pattern, self.clone(), past.into_iter())
     }
 }

@@ -326,7 +326,7 @@ impl LiveSession {
         // A connection that is left over from a broker that died is closed first.
         self.turns.broker = None;
         let past = self.turns.kept.iter().cloned().collect();
-        self.turns.broker = self.access.join_broker(&self.about.id, past);
+        self.turns.broker = self.access.join_broker(&self.about, past);
         self.turns.broker.is_some()
     }
 
