@@ -29,12 +29,23 @@ pub(crate) struct ScrubArgs {
 impl ScrubArgs {
     /// Loads the rules that these arguments and the packs select.
     pub(crate) fn rules(&self, packs: &[String], owner: &Owner) -> Result<Arc<Rules>> {
+        self.rules_and(packs, owner, Vec::new())
+    }
+
+    /// Loads the rules that these arguments and the packs select, with values that are masked.
+    pub(crate) fn rules_and(
+        &self,
+        packs: &[String],
+        owner: &Owner,
+        secrets: Vec<(String, String)>,
+    ) -> Result<Arc<Rules>> {
         let selection = Selection::default()
             .packs(packs)
             .files(&self.rules)
             .without(&self.no_rule)
             .secret_variables(&self.secret_env)
-            .secret_files(&self.secret_file);
+            .secret_files(&self.secret_file)
+            .secrets(secrets);
         selection.load(owner).map_err(|e| match &e {
             ScrubError::NoRule(_) => Failure::usage(format!("{e}: see tapdeck scrub --list-rules")),
             ScrubError::Read { source, .. } => Failure::new(Kind::of_io(source), e.to_string()),

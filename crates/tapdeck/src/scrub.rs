@@ -51,13 +51,16 @@ pub struct Owner {
     pub cwd: Option<String>,
     /// The home folder.
     pub home: Option<String>,
+    /// The user's name, if it is not that of the home folder.
+    pub user: Option<String>,
 }
 
 impl Owner {
     /// The user of this process, in this folder.
     pub fn of_process(cwd: Option<String>) -> Self {
         let home = tapdeck_host::home_folder().and_then(|home| home.into_os_string().into_string().ok());
-        Self { cwd, home }
+        let user = ["USER", "LOGNAME"].into_iter().find_map(|name| std::env::var(name).ok());
+        Self { cwd, home, user }
     }
 }
 
@@ -79,6 +82,7 @@ pub struct Selection {
     without: Vec<String>,
     secret_variables: Vec<String>,
     secret_files: Vec<PathBuf>,
+    secrets: Vec<(String, String)>,
 }
 
 impl Selection {
@@ -107,6 +111,14 @@ impl Selection {
     #[must_use]
     pub fn secret_variables(mut self, secret_variables: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.secret_variables = secret_variables.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Sets values that are masked, each with a name for reports. Those that are shorter than four
+    /// characters are left out.
+    #[must_use]
+    pub fn secrets(mut self, secrets: impl IntoIterator<Item = (String, String)>) -> Self {
+        self.secrets = secrets.into_iter().collect();
         self
     }
 
@@ -149,6 +161,8 @@ impl Selection {
             let home_of_cwd = owner.cwd.as_deref().and_then(|c| c.strip_prefix("/home/"));
             let user = home_of_cwd.and_then(|c| c.split('/').next()).or_else(|| home?.rsplit('/').next());
             rules.extend(user.and_then(Rules::user));
+            let login = owner.user.as_deref().filter(|login| Some(*login) != user);
+            rules.extend(login.and_then(Rules::user).map(|rule| Rule { name: "login-name".into(), ..rule }));
         }
         for file in &self.files {
             rules.extend(read_rules(file)?);
@@ -160,7 +174,9 @@ impl Selection {
                 return Err(ScrubError::NoRule(name.clone()));
             }
         }
-        let mut secrets = Vec::new();
+        let long = |(_, value): &&(String, String)| value.chars().count() >= 4;
+        let given = self.secrets.iter().filter(long).cloned();
+        let mut secrets: Vec<Secret> = given.map(|(name, value)| Secret { name, value }).collect();
         for name in &self.secret_variables {
             let value = std::env::var(name).map_err(|_| ScrubError::NoVariable(name.clone()))?;
             secrets.push(Secret { name: format!("env:{name}"), value });

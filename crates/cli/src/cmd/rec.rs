@@ -31,13 +31,14 @@ use crate::keys::recipients;
 use crate::scrubbing::ScrubArgs;
 use crate::seal_key::read_key;
 use crate::session_args::{RecordedVariableArgs, SessionArgs, hold_signals};
+use crate::shell_integration::{ShellIntegration, ShellIntegrationArgs};
 use crate::snapshot_door::{self, Ipc};
 use crate::{detached_host, human, parse};
 
 mod late;
 
 /// The options that only the command that starts a session can have.
-const NOT_LATE: [&str; 29] = [
+const NOT_LATE: [&str; 31] = [
     "append",
     "idle_time_limit",
     "seal",
@@ -45,6 +46,7 @@ const NOT_LATE: [&str; 29] = [
     "name",
     "command",
     "secret_env",
+    "rules",
     "out_branch_points",
     "ipc",
     "export_session",
@@ -59,6 +61,7 @@ const NOT_LATE: [&str; 29] = [
     "size",
     "timeout",
     "env",
+    "shell_integration",
     "bus",
     "allow_remote",
     "token_file",
@@ -162,6 +165,9 @@ pub(crate) struct RecArgs {
     /// Mask secrets before they are written; `=PACK,…` selects rule packs; see tapdeck scrub
     #[arg(long, value_name = "PACK", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     scrub: Option<String>,
+    /// With --scrub, mask by the rules in this TOML file, too; repeatable
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    rules: Vec<PathBuf>,
     /// Do not mask secrets; overrides the configuration
     #[arg(long, conflicts_with = "scrub", hide_short_help = true)]
     no_scrub: bool,
@@ -210,6 +216,8 @@ pub(crate) struct RecArgs {
     doors: DoorArgs,
     #[command(flatten)]
     variables: RecordedVariableArgs,
+    #[command(flatten)]
+    shell: ShellIntegrationArgs,
     /// Show the program in the viewer; Ctrl-] switches to the viewer's keys, Enter back to the
     /// program
     #[cfg(feature = "tui")]
@@ -267,6 +275,9 @@ impl RecArgs {
         }
         if !args.secret_env.is_empty() && args.scrub.is_none() {
             return Err(Failure::usage("--secret-env says what to mask: say --scrub, too"));
+        }
+        if !args.rules.is_empty() && args.scrub.is_none() {
+            return Err(Failure::usage("--rules says what to mask: say --scrub, too"));
         }
         Ok(args)
     }
@@ -343,7 +354,11 @@ impl RecArgs {
         let Some(list) = &self.scrub else { return Ok(None) };
         let cwd = launch.command.cwd.clone().or_else(|| std::env::current_dir().ok());
         let owner = Owner::of_process(cwd.map(|c| c.to_string_lossy().into_owned()));
-        let args = ScrubArgs { secret_env: self.secret_env.clone(), ..ScrubArgs::default() };
+        let args = ScrubArgs {
+            rules: self.rules.clone(),
+            secret_env: self.secret_env.clone(),
+            ..ScrubArgs::default()
+        };
         args.rules(&packs(std::slice::from_ref(list)), &owner).map(Some)
     }
 }
@@ -377,6 +392,7 @@ pub(crate) fn run(args: &RecArgs) -> Result {
     }
     let mut launch = args.session.launch(&args.command)?;
     args.variables.apply(&mut launch);
+    let shell = args.shell.prepare(&launch)?;
     #[cfg(feature = "tui")]
     if args.view && !args.doors.detached_host {
         return super::view::run_viewed(args.session.detached_size());
@@ -387,11 +403,11 @@ pub(crate) fn run(args: &RecArgs) -> Result {
     if args.doors.detached_host {
         detached_host::prepare(&mut launch, &args.doors);
     }
-    record(args, launch)
+    record(args, launch, shell.as_ref())
 }
 
 /// Runs the program and records it.
-fn record(args: &RecArgs, mut launch: Launch) -> Result {
+fn record(args: &RecArgs, mut launch: Launch, shell: Option<&ShellIntegration>) -> Result {
     let seal = args.seal.as_deref().map(read_key).transpose()?;
     let encrypt = recipients(&args.encrypt)?;
     let scrub = args.scrub_rules(&launch)?;
@@ -426,6 +442,9 @@ fn record(args: &RecArgs, mut launch: Launch) -> Result {
     let prompts = Arc::new(prompts.map_err(Failure::usage)?);
     let options =
         args.options(&launch).ipc(ipc).seal(seal).encrypt(encrypt).scrub(scrub).secret_prompts(prompts);
+    if let Some(shell) = shell {
+        shell.apply(&mut launch);
+    }
     let (mut screen, mut keeping) = (None, None);
     let finished = launch.run_with(Some(Recording { file, options }), |session| {
         screen = args.session.final_screen(&session, args.quiet, args.doors.detached_host);

@@ -313,3 +313,142 @@ fn a_recorder_masks_before_it_writes() {
     assert_eq!(home.run(["rec", "--scrub=nope", "b.ahr", "--", "true"]).status.code(), Some(2));
     assert!(!home.path("b.ahr").exists());
 }
+
+/// The bytes of every file of a recording or a cassette, an `.ahr` as the text that it has.
+fn all_files(home: &Home, name: &str) -> String {
+    let path = home.path(name);
+    let mut text = String::new();
+    if path.is_dir() {
+        for file in fs::read_dir(&path).expect("a folder") {
+            let bytes = fs::read(file.expect("an entry").path()).expect("read");
+            text.push_str(&String::from_utf8_lossy(&bytes));
+        }
+        return text;
+    }
+    for export in ["x.cast", "x.txt", "x.json"] {
+        let out = home.run(["convert", "--overwrite", name, "-o", export]);
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        text.push_str(&fs::read_to_string(home.path(export)).expect("text"));
+    }
+    for part in ["meta.json", "events.jsonl"] {
+        text.push_str(&home.part_now(name, part).unwrap_or_default());
+    }
+    text
+}
+
+/// `cassette record` left the user's name; a password that was typed without an echo was shown
+/// later, and the prompt of the shell behind the request for it was masked.
+#[test]
+fn every_recorder_masks_what_is_the_users_own() {
+    let home = Home::new();
+    fs::write(home.path("own.toml"), "[[rule]]\nname = \"ticket\"\npattern = 'TICKET-\\d+'\n")
+        .expect("written");
+    let script = "stty -echo; printf 'Password: '; read -r p; stty echo; printf 'ada@host1:~$ ready\\n'; \
+        echo \"it was $p for $USER in $HOME/src: TICKET-4711\"; echo 'ada@host1:~$ done'";
+    let cassette = ["cassette", "record", "--rules", "own.toml", "kept"];
+    let native = ["rec", "-q", "-I", "--scrub", "--rules", "own.toml", "a.ahr"];
+    let deaf = ["rec", "-q", "--scrub", "--rules", "own.toml", "b.cast"];
+    for args in [&cassette[..], &native, &deaf] {
+        let name = args[args.len() - 1];
+        let mut command = home.tapdeck([args, &["--", "sh", "-c", script]].concat());
+        command.env("USER", "adalovelace").env_remove("LOGNAME");
+        let mut seat = Seat::with_size(command, 120, 24);
+        seat.wait_text("Password:");
+        seat.send("open sesame\r");
+        seat.wait_text("it was open sesame");
+        assert!(seat.end().success(), "{name}: {}", seat.screen());
+        let text = all_files(&home, name);
+        let own = home.path("");
+        let folder = own.to_str().expect("text").trim_end_matches('/');
+        for secret in ["open sesame", "sesame", "adalovelace", folder, "TICKET-4711"] {
+            assert!(!text.contains(secret), "{name}: {secret} is in {text}");
+        }
+        for kept in ["ada@host1:~$ ready", "ada@host1:~$ done", "it was"] {
+            assert!(text.contains(kept), "{name}: {kept} is not in {text}");
+        }
+    }
+    let report = Cassette::open(&home.path("kept")).expect("accepted").scrub_report;
+    let hits = |name: &str| report.rules.iter().find(|r| r.rule == name).map(|r| r.hits);
+    assert_eq!(hits("typed-password"), Some(2), "typed, and shown: {report:?}");
+    assert_eq!(hits("ticket"), Some(2), "shown, and in the command");
+    // Rules without anything to mask by them.
+    for args in
+        [&["rec", "--rules", "own.toml", "c.ahr"][..], &["probe", "claude", "quota", "--rules", "own.toml"]]
+    {
+        assert_eq!(home.run(args).status.code(), Some(2), "{args:?}");
+    }
+    let out = home.run(["cassette", "record", "--rules", "none.toml", "no", "--", "true"]);
+    assert!(String::from_utf8_lossy(&out.stderr).contains("none.toml"), "{out:?}");
+}
+
+/// Random secrets, written by a program in random pieces with colours, wraps and cursor moves, are
+/// in no file that is left.
+#[test]
+fn random_secrets_are_in_no_file() {
+    let home = Home::new();
+    for seed in [3_u64, 1815, 4_711_000_001] {
+        let mut state = seed;
+        let mut random = move |below: usize| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            usize::try_from(state >> 33).expect("31 bits") % below
+        };
+        let letters: Vec<char> = ('a'..='z').chain('A'..='Z').chain('0'..='9').collect();
+        let fronts = ["sk-ant-api03-", "ghp_", "api_key=", "--password ", "Authorization: Bearer "];
+        let (mut output, mut secrets) = (String::new(), Vec::new());
+        for n in 0..24 {
+            let mut value: String = (0..30 + random(6)).map(|_| letters[random(letters.len())]).collect();
+            value.insert(random(10), '7');
+            value.insert(0, 'k');
+            let line = format!("{}{value}", fronts[n % fronts.len()]);
+            let col = random(100);
+            let row = 2 + random(20);
+            match random(3) {
+                0 => output.push_str(&format!("{}{line}\r\n", " ".repeat(col))),
+                1 => {
+                    for c in line.chars() {
+                        output.push_str(&format!("\x1b[3{}m{c}", random(8)));
+                    }
+                    output.push_str("\x1b[m\r\n");
+                }
+                _ => {
+                    for (i, c) in line.char_indices().rev() {
+                        output.push_str(&format!("\x1b[{row};{}H{c}", 5 + i));
+                    }
+                    output.push_str("\x1b[24;1H\r\n");
+                }
+            }
+            secrets.push(value);
+        }
+        let folder = home.path("pieces");
+        fs::create_dir_all(&folder).expect("a folder");
+        let mut rest = output.as_bytes();
+        let mut script = String::from("cd pieces\n");
+        let mut number = 0;
+        while !rest.is_empty() {
+            let (piece, behind) = rest.split_at((1 + random(400)).min(rest.len()));
+            fs::write(folder.join(number.to_string()), piece).expect("written");
+            script.push_str(&format!("cat {number}\n"));
+            if random(3) == 0 {
+                script.push_str("sleep 0.01\n");
+            }
+            (rest, number) = (behind, number + 1);
+        }
+        fs::write(home.path("run.sh"), script).expect("written");
+        for args in [
+            &["cassette", "record", "--overwrite", "--headless", "-q", "c"][..],
+            &["rec", "-q", "--overwrite", "--headless", "--scrub", "r.ahr"],
+            &["rec", "-q", "--overwrite", "--headless", "--scrub", "r.cast"],
+        ] {
+            let name = args[args.len() - 1];
+            let out = home.run([args, &["--size", "132x24", "--", "sh", "run.sh"]].concat());
+            assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+            let text = all_files(&home, name);
+            for secret in &secrets {
+                let backwards: String = secret.chars().rev().collect();
+                for part in [secret.as_str(), &secret[..16], &secret[secret.len() - 16..], &backwards] {
+                    assert!(!text.contains(part), "seed {seed}, {name}: {part}");
+                }
+            }
+        }
+    }
+}

@@ -33,15 +33,39 @@ pub(crate) const RULES: &[Rule] = &[
     // Dates and full timestamps.
     Rule {
         name: "date",
-        pattern: r"\b\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?)?\b|\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? +(?:\d{1,2} +(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)|(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) +\d{1,2})\b(?: \d{4}\b)?",
+        pattern: r"(?x)\b\d{4}(?:-\d{2}-\d{2}|/\d{2}/\d{2}|\.\d{2}\.\d{2})(?:[T\ ]\d{2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?(?:Z|\ ?[+-]\d{2}:?\d{2})?)?\b
+            |\b\d{8}T\d{6}(?:[.,]\d+)?Z?\b
+            |\b\d{1,2}(?:/\d{1,2}/|\.\d{1,2}\.|-\d{1,2}-)(?:19|20)\d{2}\b
+            |\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]{0,6},?\ +(?:\d{1,2}\ +(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]{0,6}|(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]{0,6}\ +\d{1,2})\b(?:,?\ \d{4}\b)?
+            |\b\d{1,2}(?:st|nd|rd|th)?[\ -](?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)(?:uary|ruary|ch|il|e|y|ust|tember|ober|ember)?[\ -]\d{4}\b
+            |\b(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)(?:uary|ruary|ch|il|e|y|ust|tember|ober|ember)?\ +\d{1,2}(?:st|nd|rd|th)?(?:,?\ \d{4}\b|\ +\d{2}:\d{2}(?::\d{2})?\b)",
         with: "<date>",
         hits: &[
             ("on 2026-03-04 it", "on <date> it"),
             ("2026-03-04T05:06:07.123Z done", "<date> done"),
             ("Wed Mar  4 05:06", "<date> 05:06"),
             ("Wed, 04 Mar 2026", "<date>"),
+            ("on 2026/03/04 it", "on <date> it"),
+            ("2026-03-04 05:06:07 +0100", "<date>"),
+            ("backup-20260304T050607Z.tar", "backup-<date>.tar"),
+            ("due 04/03/2026, 4.3.2026 or 4-3-2026", "due <date>, <date> or <date>"),
+            ("4 March 2026", "<date>"),
+            ("04-Mar-2026", "<date>"),
+            ("March 4th, 2026", "<date>"),
+            ("Wednesday, March 4, 2026", "<date>"),
+            ("Mar  4 05:06:07 host", "<date> host"),
         ],
-        spares: &["2026-3", "1-2-3", "Monday", "version 10-20-30"],
+        spares: &[
+            "2026-3",
+            "1-2-3",
+            "Monday",
+            "version 10-20-30",
+            "192.168.20.20",
+            "1.2.3",
+            "May 4 people",
+            "12/34/5678",
+            "1/2",
+        ],
     },
     // Times of the day.
     Rule {
@@ -54,15 +78,26 @@ pub(crate) const RULES: &[Rule] = &[
     // Lengths of time with a unit.
     Rule {
         name: "duration",
-        pattern: r"\b(?:\d+h ?)?(?:\d+m ?)?\d+(?:\.\d+)? ?(?:ms|µs|us|ns|s|sec|secs|seconds?|min|mins|minutes?|h|hours?|days?)\b",
+        pattern: r"(?x)\b(?:\d+\ ?(?:w|wks?|weeks?|d|days?|h|hrs?|hours?|m|mins?|minutes?),?\ ?){1,5}\d+(?:\.\d+)?\ ?(?:ms|secs?|seconds?|s|mins?|minutes?|m|h|hrs?|hours?|d|days?)\b
+            |\b\d+(?:\.\d+)?\ ?(?:ms|msecs?|milliseconds?|µs|μs|us|usecs?|microseconds?|ns|nsecs?|nanoseconds?|s|secs?|seconds?|mins?|minutes?|h|hrs?|hours?|days?|weeks?|months?)\b
+            |\bP(?:\d+D)?T(?:\d+H)?(?:\d+M)?(?:\d+(?:\.\d+)?S)?\b",
         with: "<duration>",
         hits: &[
             ("took 1.25s", "took <duration>"),
             ("(12 ms)", "(<duration>)"),
             ("1h 2m 3s left", "<duration> left"),
             ("up 3 days", "up <duration>"),
+            ("real\t0m0.012s", "real\t<duration>"),
+            ("1 min 20 sec", "<duration>"),
+            ("1 hour, 5 minutes ago", "<duration> ago"),
+            ("2h30m left", "<duration> left"),
+            ("1d 4h; 2 weeks", "<duration>; <duration>"),
+            ("2d 3h 4m", "<duration>"),
+            ("350 milliseconds", "<duration>"),
+            ("12 msec and 3.5 μs", "<duration> and <duration>"),
+            ("PT1H2M3.5S", "<duration>"),
         ],
-        spares: &["5 apples", "s3", "3 sheep", "0m", "4 hosts"],
+        spares: &["5 apples", "s3", "3 sheep", "0m", "4 hosts", "2d", "3 mice", "PTA", "1080p"],
     },
     // Universally unique identifiers.
     Rule {
@@ -83,10 +118,24 @@ pub(crate) const RULES: &[Rule] = &[
     // Process numbers that say they are one.
     Rule {
         name: "pid",
-        pattern: r"(?i)\b(pid|ppid|pgid|process)([ =:#]+|\[)\d+|^(\[\d+\] )\d+$",
-        with: "$1$2$3<pid>",
-        hits: &[("PID 4711 died", "PID <pid> died"), ("pid=12", "pid=<pid>"), ("[1] 4711", "[1] <pid>")],
-        spares: &["rapid 12", "port 4711", "[1]+ Stopped"],
+        pattern: r#"(?xi)\b(pid|ppid|pgid|pgrp|tgid|spid|tid|lwp|process(?:\ id)?|process\ group|pids)(["']?[\ =:\#]+|\[)\d+
+            |^(\[\d+\][+-]?\ +)\d+\b
+            |(\b[a-z_][\w./-]*\[)\d+(\]:)
+            |(/proc/)\d+\b
+            |(\bkilled\ +)\d+\b"#,
+        with: "$1$2$3$4$6$7<pid>$5",
+        hits: &[
+            ("PID 4711 died", "PID <pid> died"),
+            ("pid=12", "pid=<pid>"),
+            ("[1] 4711", "[1] <pid>"),
+            ("[1]+  4711 Running", "[1]+  <pid> Running"),
+            ("sshd[4711]: hello", "sshd[<pid>]: hello"),
+            ("Process ID: 12", "Process ID: <pid>"),
+            (r#"{"pid": 12, "tid": 13}"#, r#"{"pid": <pid>, "tid": <pid>}"#),
+            ("cat /proc/4711/status", "cat /proc/<pid>/status"),
+            ("process group 12", "process group <pid>"),
+        ],
+        spares: &["rapid 12", "port 4711", "[1]+ Stopped", "list[0] = 1", "/processor/1", "skilled 5"],
     },
     // The turning mark of something at work.
     Rule {

@@ -1,5 +1,6 @@
 //! The judge: is shown lines and payloads, and decides which of their bytes are masked.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use tapdeck_term::{Glyph, Kind, Witness};
@@ -17,6 +18,12 @@ const PEM_LINES: u32 = 400;
 /// are words.
 const LEARN: usize = 8;
 const LEARN_WORDS: usize = 20;
+/// A typed password must be this long to be looked for.
+const SHORTEST: usize = 4;
+/// Offsets that are remembered: lines are judged soon after they were written.
+const OFFSETS: usize = 4096;
+/// What the prompts of shells end in.
+const PROMPTS: [char; 7] = ['$', '#', '%', '>', '❯', '➜', '»'];
 /// How often a line in which something was found is looked at again.
 const ROUNDS: usize = 8;
 /// Characters at the end of a line that may be the beginning of something.
@@ -39,6 +46,10 @@ pub(super) struct Eye {
     pem: u32,
     pem_rule: Option<usize>,
     found: Vec<Found>,
+    /// Offsets of the output at which a typed password was submitted, and at which a line editor
+    /// began, the newest last.
+    submitted: VecDeque<u64>,
+    editors: VecDeque<u64>,
 }
 
 impl Eye {
@@ -65,6 +76,8 @@ impl Eye {
             pem: 0,
             pem_rule,
             found: Vec::new(),
+            submitted: VecDeque::new(),
+            editors: VecDeque::new(),
         }
     }
 
@@ -76,12 +89,75 @@ impl Eye {
         self.known.len() - self.rules.secrets().count().min(self.known.len())
     }
 
+    /// A password was typed and submitted when the output had this length.
+    pub(super) fn learn_password(&mut self, password: &str, output: u64) {
+        let Some(rule) = self.rules.prompt_rule() else { return };
+        remember(&mut self.submitted, output);
+        // Stars stand for a password that is kept nowhere.
+        if password.chars().count() >= SHORTEST && !password.chars().all(is_filler) {
+            self.known.add(password.as_bytes(), rule);
+        }
+    }
+
+    pub(super) fn count_hidden(&mut self, lines: u64) {
+        if let Some(counts) = self.rules.prompt_rule().and_then(|rule| self.counts.get_mut(rule)) {
+            counts[Stream::Input as usize] += lines;
+        }
+    }
+
+    /// A line editor began at this offset of the output.
+    pub(super) fn editor_begins(&mut self, output: u64) {
+        remember(&mut self.editors, output);
+    }
+
+    /// Where on a line something new begins behind a request for a password that was answered: what
+    /// stands there is not the password.
+    fn answered(&self, text: &str, glyphs: &[Glyph]) -> Option<usize> {
+        let (first, last) = (glyphs.first()?.at, glyphs.last()?.at);
+        let split = |at: u64| {
+            let here = glyphs.partition_point(|g| g.at < at);
+            // Text that was written out of order has no such place.
+            let in_order =
+                glyphs[..here].iter().all(|g| g.at < at) && glyphs[here..].iter().all(|g| g.at >= at);
+            in_order.then(|| text.char_indices().nth(here).map_or(text.len(), |(byte, _)| byte))
+        };
+        let within = |offsets: &VecDeque<u64>| {
+            let from = offsets.partition_point(|at| *at <= first);
+            let upto = offsets.partition_point(|at| *at <= last);
+            offsets.range(from..upto.max(from)).next_back().copied()
+        };
+        if let Some(at) = within(&self.submitted).and_then(split) {
+            return Some(at);
+        }
+        // Where the input is not known: a line editor's prompt, if it looks like one.
+        let at = within(&self.editors).and_then(split)?;
+        let word = text[at..].split(' ').next().unwrap_or_default();
+        word.ends_with(PROMPTS).then_some(at)
+    }
+
     /// What is to be masked in a text, as ranges of bytes that are whole characters.
     pub(super) fn find(&mut self, text: &str) -> Vec<Found> {
+        self.find_from(text, None)
+    }
+
+    /// Adds what the rules find. What begins at `answered` is no value of a name in front of it.
+    fn scan(&self, text: &[u8], answered: Option<usize>, found: &mut Vec<Found>) {
+        let before = found.len();
+        self.rules.scan(text, found);
+        let Some(cut) = answered else { return };
+        let is_value = |f: &Found| {
+            let name = text[..f.range.start].trim_ascii_end();
+            !(self.rules.is_named(f.rule) && f.range.start >= cut && name.len() <= cut)
+        };
+        let new = found.split_off(before);
+        found.extend(new.into_iter().filter(is_value));
+    }
+
+    fn find_from(&mut self, text: &str, answered: Option<usize>) -> Vec<Found> {
         let mut found = std::mem::take(&mut self.found);
         found.clear();
         self.pem(text, &mut found);
-        self.rules.scan(text.as_bytes(), &mut found);
+        self.scan(text.as_bytes(), answered, &mut found);
         self.learn(text, &mut found);
         self.known.scan(text.as_bytes(), &mut found);
         let mut done = 0;
@@ -104,7 +180,7 @@ impl Eye {
                 masked[f.range.clone()].iter_mut().filter(left).for_each(|b| *b = MASK as u8);
             }
             done = found.len();
-            self.rules.scan(&masked, &mut found);
+            self.scan(&masked, answered, &mut found);
             self.learn(text, &mut found[done..]);
             self.known.scan(&masked, &mut found);
         }
@@ -158,7 +234,8 @@ impl Eye {
 
     /// Judges a line of a stream.
     pub(super) fn judge(&mut self, stream: Stream, text: &str, glyphs: &[Glyph]) {
-        let found = self.find(text);
+        let answered = if stream == Stream::Output { self.answered(text, glyphs) } else { None };
+        let found = self.find_from(text, answered);
         let ascii = text.len() == glyphs.len();
         for f in &found {
             let range = match ascii {
@@ -294,6 +371,14 @@ impl Eye {
             residue: self.residue,
         }
     }
+}
+
+/// Notes an offset; they come in order.
+fn remember(offsets: &mut VecDeque<u64>, at: u64) {
+    if offsets.len() == OFFSETS {
+        offsets.pop_front();
+    }
+    offsets.push_back(at);
 }
 
 fn is_worth_learning(value: &str) -> bool {

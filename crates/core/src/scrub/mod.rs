@@ -9,7 +9,8 @@
 //!
 //! Rules are data ([`BUILTIN`]). What a rule for secrets found is known from then on and masked
 //! wherever it is seen, also in part; a second reading with what the first has learned finds it
-//! before the place where it was first recognised.
+//! before the place where it was first recognised. A password that was typed without an echo, or
+//! where the screen asks for one, is such a secret, too.
 
 mod doubt;
 mod eye;
@@ -33,7 +34,7 @@ pub use rules::{Rule, RuleError, Rules, Secret};
 pub use table::{BUILTIN, Builtin, PACKS};
 
 use eye::Eye;
-use input::Typed;
+use input::{EditorWatch, Typed};
 
 /// Finds what must not be seen in a session.
 #[derive(Clone, Debug)]
@@ -42,12 +43,19 @@ pub struct Scrubber {
     tracer: Tracer,
     eye: Eye,
     typed: Typed,
+    editor: EditorWatch,
 }
 
 impl Scrubber {
     /// A scrubber at the beginning of a session.
     pub fn new(rules: Arc<Rules>, size: Size) -> Self {
-        Self { size, tracer: Tracer::new(size), eye: Eye::new(rules), typed: Typed::default() }
+        Self {
+            size,
+            tracer: Tracer::new(size),
+            eye: Eye::new(rules),
+            typed: Typed::default(),
+            editor: EditorWatch::default(),
+        }
     }
 
     /// Goes back to the session's beginning and keeps what was learned about its secrets.
@@ -57,6 +65,7 @@ impl Scrubber {
             tracer: Tracer::new(self.size),
             eye: self.eye.again(),
             typed: Typed::default(),
+            editor: EditorWatch::default(),
         }
     }
 
@@ -67,6 +76,8 @@ impl Scrubber {
 
     /// Takes what the program wrote.
     pub fn output(&mut self, bytes: &[u8]) {
+        let eye = &mut self.eye;
+        self.editor.feed(bytes, self.tracer.offset(), |at| eye.editor_begins(at));
         self.tracer.feed(bytes, &mut self.eye);
     }
 
@@ -77,7 +88,35 @@ impl Scrubber {
 
     /// Takes what was typed.
     pub fn input(&mut self, bytes: &[u8]) {
-        self.typed.feed(bytes, &self.tracer, &mut self.eye);
+        self.typed.feed(bytes, false, &self.tracer, &mut self.eye);
+    }
+
+    /// Takes what was typed while the terminal showed nothing of it: a password.
+    pub fn hidden_input(&mut self, bytes: &[u8]) {
+        self.typed.feed(bytes, true, &self.tracer, &mut self.eye);
+    }
+
+    /// Takes what was typed and is not kept, to learn passwords from it. Nothing of it is counted
+    /// or masked.
+    pub fn overhear(&mut self, bytes: &[u8], hidden: bool) {
+        self.typed.is_kept = false;
+        self.typed.feed(bytes, hidden, &self.tracer, &mut self.eye);
+    }
+
+    /// Learns the passwords in lines that were typed without an echo and are kept nowhere. Returns
+    /// how many lines there are.
+    pub fn learn_hidden(&mut self, bytes: &[u8]) -> u64 {
+        let blank = Tracer::new(Size::new(1, 1));
+        let mut typed = Typed::default();
+        typed.is_kept = false;
+        typed.feed(bytes, true, &blank, &mut self.eye);
+        let lines = bytes.split(|b| matches!(b, b'\r' | b'\n'));
+        lines.filter(|line| !line.is_empty()).count() as u64
+    }
+
+    /// Counts lines that were typed without an echo and are kept nowhere.
+    pub fn count_hidden(&mut self, lines: u64) {
+        self.eye.count_hidden(lines);
     }
 
     /// The terminal took another size.

@@ -251,6 +251,11 @@ impl Rules {
         self.ready.get(rule).map_or("", |r| &r.rule.keep)
     }
 
+    /// Whether what a rule masks stands behind a name.
+    pub(super) fn is_named(&self, rule: usize) -> bool {
+        self.ready.get(rule).is_some_and(|r| r.rule.named)
+    }
+
     pub(super) fn is_secret(&self, rule: usize) -> bool {
         self.ready.get(rule).is_none_or(|r| r.rule.secret)
     }

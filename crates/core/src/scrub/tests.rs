@@ -249,6 +249,97 @@ fn what_was_typed() {
     assert_eq!(scrubber.input_masks().bytes(), 0, "an ordinary prompt");
 }
 
+/// The password was masked where it was typed, and nowhere else.
+#[test]
+fn a_password_that_was_typed_is_known_from_then_on() {
+    let rules = rules(&["secrets"], &[]);
+    let (asked, later) = ("Password: ", "\r\nit was letmein, and LETMEIN\x1b[31m letm\x1b[mein\r\n");
+    // Asked for on the screen, or not shown by the terminal; kept or not.
+    for (screen, hidden, kept) in [(asked, false, true), ("code? ", true, true), ("code? ", true, false)] {
+        let mut scrubber = Scrubber::new(rules.clone(), Size::default());
+        scrubber.output(screen.as_bytes());
+        for piece in ["let", "mx\x7fein", "\r"] {
+            match (hidden, kept) {
+                (_, false) => scrubber.overhear(piece.as_bytes(), hidden),
+                (true, _) => scrubber.hidden_input(piece.as_bytes()),
+                (false, _) => scrubber.input(piece.as_bytes()),
+            }
+        }
+        scrubber.output(later.as_bytes());
+        scrubber.finish();
+        let mut out = [screen, later].concat().into_bytes();
+        scrubber.output_masks().apply(Offset(0), &mut out);
+        let shown = String::from_utf8(out).expect("text");
+        assert!(shown.ends_with("it was *******, and LETMEIN\x1b[31m ****\x1b[m***\r\n"), "{shown:?}");
+        let report = scrubber.report();
+        let typed = report.rules.iter().find(|r| r.name == "typed-password").expect("a rule");
+        assert_eq!((typed.output, typed.input), (2, u64::from(kept)), "{screen:?} {kept}");
+        assert_eq!(scrubber.input_masks().bytes() > 0, kept);
+    }
+    // Passwords that are kept nowhere are learned and counted by themselves.
+    let mut scrubber = Scrubber::new(rules.clone(), Size::default());
+    assert_eq!(scrubber.learn_hidden(b"letmein\ryes\r"), 2);
+    scrubber.output(later.as_bytes());
+    scrubber.count_hidden(2);
+    scrubber.finish();
+    let report = scrubber.report();
+    assert!(report.rules.iter().any(|r| r.name == "typed-password" && (r.output, r.input) == (2, 2)));
+    // What was given up or typed visibly is none.
+    for (screen, hidden, keys) in [("name: ", false, "letmein\r"), ("code? ", true, "letmein\x03")] {
+        let mut scrubber = Scrubber::new(rules.clone(), Size::default());
+        scrubber.output(screen.as_bytes());
+        if hidden {
+            scrubber.hidden_input(keys.as_bytes());
+        } else {
+            scrubber.input(keys.as_bytes());
+        }
+        scrubber.output(later.as_bytes());
+        scrubber.finish();
+        assert_eq!(scrubber.output_masks().bytes(), 0, "{keys:?}");
+    }
+}
+
+/// A shell that came back on the line of `Password: ` lost its prompt, everywhere.
+#[test]
+fn a_prompt_behind_a_request_for_a_password_is_none() {
+    let rules = rules(&["secrets"], &[]);
+    let run = |steps: &[(&str, bool)], size: usize| {
+        let mut scrubber = Scrubber::new(rules.clone(), Size::default());
+        let mut out = Vec::new();
+        for (text, typed) in steps {
+            for piece in text.as_bytes().chunks(size) {
+                if *typed {
+                    scrubber.hidden_input(piece);
+                } else {
+                    scrubber.output(piece);
+                }
+            }
+            if !typed {
+                out.extend_from_slice(text.as_bytes());
+            }
+        }
+        scrubber.finish();
+        scrubber.output_masks().apply(Offset(0), &mut out);
+        String::from_utf8(out).expect("text")
+    };
+    let prompt = "ada@host1:~$ ";
+    for size in [1, 3, 1000] {
+        // The keys are known, or a line editor tells.
+        let typed = [("Password: ", false), ("hunter22\r", true), (prompt, false), ("ls\r\n", false)];
+        assert_eq!(run(&typed, size), format!("Password: {prompt}ls\r\n"));
+        let text = format!("Password: \x1b[?2004h{prompt}ls\r\n{prompt}\r\n");
+        assert_eq!(run(&[(&text, false)], size), text);
+        let text = format!("Password: \x1b]133;A\x07bash-5.2# ls\r\nbash-5.2# \r\n");
+        assert_eq!(run(&[(&text, false)], size), text);
+        // A value that a program or an echo shows is a secret all the same.
+        for shown in ["Password: hunter22\r\n", "Password: \x1b[?2004hhunter22\r\n"] {
+            assert!(!run(&[(shown, false)], size).contains("hunter22"), "{shown:?}");
+        }
+        let again = [("Password: ", false), ("hunter22\r", true), ("token: ab12cd34\r\n", false)];
+        assert_eq!(run(&again, size), "Password: token: ********\r\n");
+    }
+}
+
 #[test]
 fn pem_blocks_go_from_line_to_line() {
     let body = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKB";
@@ -318,5 +409,83 @@ proptest! {
         prop_assert_eq!(split, report);
         let (again, _) = scrub(&rules, size, &out, step);
         prop_assert_eq!(String::from_utf8_lossy(&again), String::from_utf8_lossy(&out));
+    }
+}
+
+/// How a secret is drawn.
+#[derive(Clone, Copy, Debug)]
+enum Drawn {
+    /// In one go, wrapped where the row ends.
+    Plain,
+    /// Each character at its place, from the left or from the right.
+    Moved { backwards: bool },
+    /// Its second half first.
+    Halves,
+}
+
+/// The output that draws a line with a secret in it.
+fn drawn(line: &str, how: Drawn, col: u16, size: Size, colours: &[u8]) -> String {
+    let painted = |(i, c): (usize, char)| match colours[i % colours.len()] {
+        0..=1 => format!("\x1b[3{}m{c}", i % 8),
+        2 => format!("{c}\x1b[0m"),
+        _ => c.to_string(),
+    };
+    let col = col % size.cols;
+    // What does not fit on the row can only be wrapped.
+    let fits = usize::from(col) + line.len() < usize::from(size.cols);
+    let at = |i: usize| format!("\x1b[2;{}H", usize::from(col) + i + 1);
+    let place = |(i, c): (usize, char)| at(i) + &painted((i, c));
+    match how {
+        Drawn::Moved { backwards: false } if fits => line.char_indices().map(place).collect(),
+        Drawn::Moved { backwards: true } if fits => line.char_indices().rev().map(place).collect(),
+        Drawn::Halves if fits => {
+            let (head, tail) = line.split_at(line.len() / 2);
+            format!("{}{tail}{}{head}", at(head.len()), at(0))
+        }
+        _ => " ".repeat(col.into()) + &line.char_indices().map(painted).collect::<String>(),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+    /// Random secrets, split by random chunks, wraps, colours and cursor moves.
+    #[test]
+    fn a_random_secret_is_gone_whatever_its_disguise(
+        (front, value) in prop_oneof![
+            ("sk-ant-api03-", "[A-Za-z0-9_]{24,40}"),
+            ("token ghp_", "[A-Za-z0-9]{36}"),
+            ("AKIA", "[A-Z0-9]{16}"),
+            ("api_key=", "[a-z]{6}[0-9][A-Za-z0-9]{5,20}"),
+            ("password: ", "[a-z]{6}[0-9][A-Za-z0-9]{5,20}"),
+        ],
+        how in prop_oneof![
+            Just(Drawn::Plain),
+            any::<bool>().prop_map(|backwards| Drawn::Moved { backwards }),
+            Just(Drawn::Halves),
+        ],
+        col in 0u16..120,
+        cols in 24u16..120,
+        colours in prop::collection::vec(0u8..8, 1..40),
+        step in 1usize..40,
+    ) {
+        let size = Size::new(cols, 8);
+        let text = drawn(&format!("{front}{value}"), how, col, size, &colours);
+        let bytes = format!("hello\r\n{text}\r\n\x1b[8;1Hand again {value} \r\n").into_bytes();
+        let (out, report) = scrub(&rules(&["secrets"], &[]), size, &bytes, step);
+        prop_assert!(report.is_clean() && report.hits() > 0);
+        prop_assert_eq!(out.len(), bytes.len());
+        let (mut plain, mut stored) = (Vec::new(), String::from_utf8_lossy(&out).into_owned());
+        Scanner::new().feed(&out, |_, token| {
+            if let Token::Text(text) = token {
+                plain.extend_from_slice(text);
+            }
+        });
+        stored.push_str(&String::from_utf8_lossy(&plain));
+        let backwards: String = value.chars().rev().collect();
+        let half = &value[..value.len() / 2];
+        for part in [value.as_str(), half, &backwards] {
+            prop_assert!(!stored.contains(part), "{part} is in {stored:?}");
+        }
+        check_frames(&bytes, &out, size, &[&value, half]);
     }
 }

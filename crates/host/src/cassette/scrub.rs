@@ -77,6 +77,18 @@ pub fn scrub(
     new_id: Option<String>,
     key: Option<SealKey>,
 ) -> Result<(Files, Report), Refusal> {
+    scrub_typed(original, rules, new_id, key, &[])
+}
+
+/// Masks a cassette, with what was typed while the terminal showed nothing of it. The cassette has
+/// stars in its place.
+pub(super) fn scrub_typed(
+    original: &Files,
+    rules: Arc<Rules>,
+    new_id: Option<String>,
+    key: Option<SealKey>,
+    hidden: &[u8],
+) -> Result<(Files, Report), Refusal> {
     let cassette = &Cassette::from_files(original)?;
     let mut unknown = UnknownFields::of(original);
     let terminal = &cassette.manifest.terminal;
@@ -87,7 +99,10 @@ pub fn scrub(
         .quota(cassette.quota.clone())
         .discovery(cassette.discovery.clone())
         .seal(key.clone());
-    let mut scrubber = study(cassette, &closing, &unknown, Scrubber::new(rules, size));
+    let mut scrubber = Scrubber::new(rules, size);
+    let hidden = scrubber.learn_hidden(hidden);
+    let mut scrubber = study(cassette, &closing, &unknown, scrubber);
+    scrubber.count_hidden(hidden);
     let mut masked = cassette.raw().to_vec();
     scrubber.output_masks().apply(Offset(0), &mut masked);
     scrubber.inspect(&masked);

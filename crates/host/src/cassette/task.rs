@@ -15,6 +15,7 @@ use tapdeck_tape::cassette::{
     Cassette, Closing, Files, Final, Input, Manifest, Recording, names, signal_name,
 };
 
+use super::scrub::scrub_typed;
 use super::{CassetteFolder, CommitError, FailedRun};
 use crate::clock::Clock;
 use crate::leftovers::Leftover;
@@ -25,6 +26,8 @@ use crate::tap::{Tap, TapReader, TapThread, Wake};
 /// So much is taken from the log at once, and so long it may wait there.
 const CHUNK: usize = 64 * 1024;
 const AGE: Duration = Duration::from_millis(50);
+/// Hidden input that is remembered for the scrubber.
+const MAX_HIDDEN: usize = 64 * 1024;
 
 /// A recorder at work.
 #[derive(Debug)]
@@ -52,6 +55,8 @@ struct Work {
     /// Entries came since the last wait, and before it. While they do, many are taken at once.
     came: bool,
     busy: bool,
+    /// What was typed while the terminal showed nothing of it, and is not kept.
+    hidden: Vec<u8>,
 }
 
 impl CassetteRecorder {
@@ -82,6 +87,7 @@ impl CassetteRecorder {
             trouble: None,
             came: false,
             busy: false,
+            hidden: Vec::new(),
         };
         let work = Withheld::new(work, Arc::default(), size);
         Ok(Self(TapThread::start("tapdeck-cassette", reader, work)?))
@@ -107,7 +113,12 @@ impl Work {
         match entry.event {
             Event::Output { bytes, .. } => rec.output(at, &bytes),
             Event::Input { by, bytes, hidden } => {
-                // A password is nothing to keep; that one was typed, and how long it was, is.
+                // A password is nothing to keep; that one was typed, and how long it was, is. What
+                // it was is needed to mask it elsewhere.
+                if hidden && self.rules.is_some() {
+                    let room = MAX_HIDDEN.saturating_sub(self.hidden.len());
+                    self.hidden.extend_from_slice(&bytes[..bytes.len().min(room)]);
+                }
                 let bytes = if hidden { stars(&bytes) } else { bytes };
                 let source = Some(match by {
                     Author::Party(party) if &*party.name == "local" => "user".to_owned(),
@@ -271,13 +282,13 @@ impl Recorded {
     /// When the disk refuses or something is in the way: nothing is in its place then but what was
     /// before.
     pub fn accept(self, closing: Closing) -> Result<Manifest, CommitError> {
-        let Work { mut folder, recording, end, rules, .. } = self.0;
+        let Work { mut folder, recording, end, rules, hidden, .. } = self.0;
         let Some(rules) = rules else {
             let manifest = recording.finish(end, closing, |name, bytes| folder.append(name, bytes))?;
             folder.commit()?;
             return Ok(manifest);
         };
-        let files = scrubbed(recording, end, closing, rules)?;
+        let files = scrubbed(recording, end, closing, rules, &hidden)?;
         folder.append_all(&files)?;
         folder.commit()?;
         Ok(Cassette::from_files(&files)?.manifest)
@@ -294,7 +305,7 @@ impl Recorded {
         reason: &FailedRun,
         closing: Closing,
     ) -> Result<PathBuf, CommitError> {
-        let Work { mut folder, mut recording, end, rules, .. } = self.0;
+        let Work { mut folder, mut recording, end, rules, hidden, .. } = self.0;
         // As much as there is; the disk may be what failed.
         match rules {
             None => {
@@ -302,7 +313,7 @@ impl Recorded {
                 let _ = recording.drain(|name, bytes| folder.append(name, bytes));
             }
             Some(rules) => {
-                let files = scrubbed(recording, end, closing, rules).unwrap_or_default();
+                let files = scrubbed(recording, end, closing, rules, &hidden).unwrap_or_default();
                 for name in names::REQUIRED.into_iter().filter(|n| *n != names::MANIFEST) {
                     // What the disk refuses is missing from the diagnostics.
                     let _ = files.get(name).map_or(Ok(()), |bytes| folder.append(name, bytes));
@@ -318,9 +329,10 @@ fn scrubbed(
     end: Time,
     closing: Closing,
     rules: Arc<Rules>,
+    hidden: &[u8],
 ) -> Result<Files, CommitError> {
     let key = closing.seal.clone();
     let files = recording.finish_in_memory(end, closing)?;
-    let (files, _) = super::scrub(&files, rules, None, key)?;
+    let (files, _) = scrub_typed(&files, rules, None, key, hidden)?;
     Ok(files)
 }

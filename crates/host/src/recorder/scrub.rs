@@ -67,10 +67,15 @@ impl Held {
                 self.weight += bytes.len();
                 self.scrubber.output(bytes);
             }
-            Event::Input { bytes, .. } if self.with_input => {
+            Event::Input { bytes, hidden, .. } if self.with_input => {
                 self.weight += bytes.len();
-                self.scrubber.input(bytes);
+                if *hidden {
+                    self.scrubber.hidden_input(bytes);
+                } else {
+                    self.scrubber.input(bytes);
+                }
             }
+            Event::Input { bytes, hidden, .. } => self.scrubber.overhear(bytes, *hidden),
             Event::Resize(size) => {
                 let size = size.or_default();
                 self.scrubber.resize(Size::new(size.cols, size.rows));

@@ -11,11 +11,11 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use serde_json::json;
 use tapdeck::convert::begin_manifest;
-use tapdeck_core::scrub::Rules;
+use tapdeck::scrub::{Owner, Rules, packs};
 use tapdeck_core::{Exit, WallTime};
 use tapdeck_host::cassette::{
     AccountLock, CassetteFolder, CassetteRecorder, DEFAULT_ENV, Environment, FailedRun, Recorded,
-    check_command, diagnostics_folder, executables, name_binary, name_leftovers, rfc3339, scrub_rules,
+    check_command, diagnostics_folder, executables, name_binary, name_leftovers, rfc3339,
 };
 use tapdeck_host::leftovers::{Leftover, Leftovers};
 use tapdeck_host::{Clock, Ended, Launch, LaunchError, Outcome, state_folder};
@@ -24,6 +24,7 @@ use tapdeck_tape::cassette::{self, Closing, Manifest, signal_name};
 
 use crate::ending::{Ending, Kind, print_json_beside, say};
 use crate::failure::{Failure, Result};
+use crate::scrubbing::ScrubArgs;
 use crate::seal_key::read_key;
 use crate::session_args::SessionArgs;
 use crate::{human, parse, service_events};
@@ -82,6 +83,9 @@ pub(crate) struct RecordArgs {
     /// Mask with these rule packs instead of the default ones; `all` for every pack
     #[arg(long, value_name = "PACK", conflicts_with = "no_scrub")]
     scrub: Vec<String>,
+    /// Mask by the rules in this TOML file, too; repeatable
+    #[arg(long, value_name = "FILE", conflicts_with = "no_scrub", hide_short_help = true)]
+    rules: Vec<PathBuf>,
     /// Fail unless the program exits with this code
     #[arg(long, value_name = "CODE", hide_short_help = true)]
     expect_exit: Option<i32>,
@@ -269,14 +273,15 @@ impl RecordArgs {
         environment
     }
 
-    /// The scrub rules: the packs, the folders of the run, and the values of named variables that
-    /// look like secrets by their names.
+    /// The scrub rules: the packs, files of rules, the user's name and folders, and the values of
+    /// named variables that look like secrets by their names.
     fn rules(&self, launch: &Launch, environment: &Environment) -> Result<Option<Arc<Rules>>> {
         if self.no_scrub {
             return Ok(None);
         }
-        let home = environment.get("HOME").map(PathBuf::from).unwrap_or_default();
-        let cwd = launch.command.cwd.clone().or_else(|| std::env::current_dir().ok()).unwrap_or_default();
+        let cwd = launch.command.cwd.clone().or_else(|| std::env::current_dir().ok());
+        let owner = Owner::of_process(cwd.map(|cwd| cwd.to_string_lossy().into_owned()));
+        let owner = Owner { home: environment.get("HOME").or(owner.home), ..owner };
         let telling = |name: &str| {
             let name = name.to_ascii_uppercase();
             ["KEY", "TOKEN", "SECRET", "PASSW", "CREDENTIAL", "AUTH"].iter().any(|word| name.contains(word))
@@ -286,8 +291,8 @@ impl RecordArgs {
             .iter()
             .filter(|(name, _)| telling(name))
             .filter_map(|(name, _)| Some((format!("variable {name}"), environment.get(name)?)));
-        let rules = scrub_rules(&self.scrub, &[], &[("work folder", &cwd), ("home", &home)], secrets);
-        rules.map(|rules| Some(Arc::new(rules))).map_err(|e| Failure::usage(e.to_string()))
+        let args = ScrubArgs { rules: self.rules.clone(), ..ScrubArgs::default() };
+        args.rules_and(&packs(&self.scrub), &owner, secrets.collect()).map(Some)
     }
 
     fn lock(&self, clock: Clock) -> Result<Option<AccountLock>> {

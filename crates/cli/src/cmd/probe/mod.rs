@@ -10,10 +10,10 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 use tapdeck::convert::begin_manifest;
-use tapdeck_core::scrub::Rules;
+use tapdeck::scrub::{Owner, Rules, packs};
 use tapdeck_host::cassette::{
     AccountLock, CassetteFolder, FailedRun, diagnostics_folder, executables, name_binary, name_leftovers,
-    rfc3339, scrub_rules,
+    rfc3339,
 };
 use tapdeck_host::probe::{
     Agent, Facts, Probe, ProbeOptions, Probed, Status, agent, probe, probe_folder, read_cassette,
@@ -23,6 +23,7 @@ use tapdeck_tape::cassette::{Cassette, Discovery, Quota};
 
 use crate::ending::{Ending, print, print_json, say};
 use crate::failure::{Failure, Result};
+use crate::scrubbing::ScrubArgs;
 use crate::{human, parse};
 
 /// Read an agent's quota, models or reasoning levels from its screen.
@@ -70,6 +71,15 @@ pub(crate) struct ProbeArgs {
     /// Do not mask secrets in the cassette
     #[arg(long, requires = "cassette", hide_short_help = true)]
     no_scrub: bool,
+    /// Mask by the rules in this TOML file in the cassette, too; repeatable
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "cassette",
+        conflicts_with = "no_scrub",
+        hide_short_help = true
+    )]
+    rules: Vec<PathBuf>,
     /// Read the cassette of an earlier probe instead of running the agent
     #[arg(long, value_name = "CASSETTE")]
     from: Option<PathBuf>,
@@ -206,10 +216,10 @@ impl ProbeArgs {
         if self.no_scrub {
             return Ok(None);
         }
-        let home = tapdeck_host::home_folder().unwrap_or_default();
         let cwd = self.cwd.clone().unwrap_or_else(probe_folder);
-        let rules = scrub_rules(&[], &[], &[("work folder", &cwd), ("home", &home)], []);
-        rules.map(|rules| Some(Arc::new(rules))).map_err(|e| Failure::internal(e.to_string()))
+        let owner = Owner::of_process(Some(cwd.to_string_lossy().into_owned()));
+        let args = ScrubArgs { rules: self.rules.clone(), ..ScrubArgs::default() };
+        args.rules(&packs(&[]), &owner).map(Some)
     }
 
     /// Keeps the timeline if it was asked for. Returns a message about its place.
