@@ -329,8 +329,8 @@ fn a_prompt_behind_a_request_for_a_password_is_none() {
         assert_eq!(run(&typed, size), format!("Password: {prompt}ls\r\n"));
         let text = format!("Password: \x1b[?2004h{prompt}ls\r\n{prompt}\r\n");
         assert_eq!(run(&[(&text, false)], size), text);
-        let text = format!("Password: \x1b]133;A\x07bash-5.2# ls\r\nbash-5.2# \r\n");
-        assert_eq!(run(&[(&text, false)], size), text);
+        let text = "Password: \x1b]133;A\x07bash-5.2# ls\r\nbash-5.2# \r\n";
+        assert_eq!(run(&[(text, false)], size), text);
         // A value that a program or an echo shows is a secret all the same.
         for shown in ["Password: hunter22\r\n", "Password: \x1b[?2004hhunter22\r\n"] {
             assert!(!run(&[(shown, false)], size).contains("hunter22"), "{shown:?}");
