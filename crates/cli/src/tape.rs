@@ -363,7 +363,8 @@ impl Tape {
             // Counted from the time at which the last event was due, so that small delays do not
             // add up.
             let from = if self.due + Duration::from_secs(1) > now { self.due.min(now) } else { now };
-            self.due = from + self.pace.gap(next.since(at));
+            let gap = next.since(at);
+            self.due = from + if self.player.is_after_pause() { Duration::ZERO } else { self.pace.gap(gap) };
             self.since = from;
         } else {
             self.due = now;

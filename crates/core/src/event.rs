@@ -192,6 +192,22 @@ pub enum Event {
     },
     /// An instruction was written, changed or deleted.
     Instruction(Arc<Instruction>),
+    /// The recordings of the session are paused: nothing that happens until they go on is in them.
+    RecordingPaused {
+        /// The client's unique name.
+        by: Arc<str>,
+    },
+    /// The recordings of the session go on.
+    RecordingResumed {
+        /// The client's unique name.
+        by: Arc<str>,
+        /// The terminal's size now.
+        size: WinSize,
+        /// What brings a terminal from the screen at the pause to the screen now.
+        redraw: Bytes,
+        /// How many bytes were typed during the pause and not delivered yet.
+        undelivered: usize,
+    },
     /// The files of the session could not be kept, or not all of them, for this reason.
     FilesNotKept(Arc<str>),
     /// A signal was sent to the program.
@@ -236,6 +252,8 @@ impl Event {
             }
             Event::Marker { label, by } => label.len() + by.len(),
             Event::Instruction(instruction) => instruction.text.len(),
+            Event::RecordingPaused { by } => by.len(),
+            Event::RecordingResumed { by, redraw, .. } => by.len() + redraw.len(),
             Event::Service(text) | Event::FilesNotKept(text) => text.len(),
             Event::TurnEnded(turn) => turn.text.len() + turn.input.len() + turn.raw.len(),
             Event::Decided(decision) => decision.dialog.text_len(),

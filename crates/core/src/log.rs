@@ -226,6 +226,11 @@ impl Log {
         self.end
     }
 
+    /// The number of the oldest entry still kept, or of the next one if there is none.
+    pub fn first(&self) -> Seq {
+        self.start().0
+    }
+
     /// Where the oldest entry still kept stands in the output, its time, and the terminal's size
     /// before it.
     pub fn oldest(&self) -> (Offset, Option<Stamp>, WinSize) {

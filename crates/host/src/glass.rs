@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use bytes::Bytes;
 use tapdeck_core::turns::{Detector, Limits, Notice, Report, Rules};
 use tapdeck_core::{Author, Entry, Event, Offset, ReaderId, ReaderKind, Seq, Stamp, Time, WinSize};
-use tapdeck_term::{Changes, Settings, Signal, Size, Term, is_plain_text};
+use tapdeck_term::{Changes, Settings, Signal, Size, Term, is_plain_text, text_width};
 
 use crate::inbox::Handle;
 use crate::shared::SharedLog;
@@ -389,6 +389,52 @@ impl Glass {
         let mut picture = self.lock();
         picture.catch_up();
         picture.term.dump_screen()
+    }
+
+    /// The screen as it is by now, to compare a later one with.
+    pub(crate) fn copied(&self) -> Term {
+        let mut picture = self.lock();
+        picture.catch_up();
+        picture.term.clone()
+    }
+
+    /// Bytes that bring a terminal from an earlier state of this one to that by now, without what
+    /// came and went in between.
+    pub(crate) fn redraw_since(&self, before: &Term) -> Vec<u8> {
+        let mut picture = self.lock();
+        picture.catch_up();
+        picture.term.redraw_since(before)
+    }
+
+    /// Bytes that write a notice over a row of the terminal that shows this screen, away from the
+    /// cursor, and which row. `None` while the screen is in the middle of something.
+    pub(crate) fn covered(&self, text: &str) -> Option<(u16, Vec<u8>)> {
+        let mut picture = self.lock();
+        picture.catch_up();
+        let term = &picture.term;
+        if !term.is_idle() || term.modes().synchronised() {
+            return None;
+        }
+        let Size { cols, rows } = term.size();
+        let row = if term.cursor().row + 1 == rows { 0 } else { rows - 1 };
+        let room = usize::from(cols).saturating_sub(2);
+        let (mut shown, mut width) = (String::new(), 0);
+        for c in text.chars().filter(|c| !c.is_control()) {
+            let wide = text_width(c.encode_utf8(&mut [0; 4]));
+            if width + wide > room {
+                break;
+            }
+            shown.push(c);
+            width += wide;
+        }
+        Some((row, term.over_row(row, &format!("\x1b[0;7m {shown} \x1b[m"))))
+    }
+
+    /// Bytes that bring a row back that a notice was written over.
+    pub(crate) fn uncovered(&self, row: u16) -> Vec<u8> {
+        let mut picture = self.lock();
+        picture.catch_up();
+        picture.term.repaint_row(row)
     }
 
     /// For the driver, after output, when the model is the one to answer: its answers. When another

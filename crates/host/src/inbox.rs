@@ -20,6 +20,7 @@ use tapdeck_core::{
 use crate::glass;
 use crate::recorder::OnFailure;
 use crate::shared::Bell;
+use crate::user_keys::UserKeys;
 
 /// A request to the driver. Those that can be refused carry the way back.
 pub(crate) enum Request {
@@ -48,6 +49,10 @@ pub(crate) enum Request {
     Service(Arc<str>),
     /// Something that was found out about the session.
     Found(Event),
+    /// The recordings are to be paused, or to go on, or to change between the two.
+    PauseRecording(Option<bool>, Arc<str>, Sender<Result<bool, NotRecorded>>),
+    /// The user's terminal has keys that are not for the program.
+    UserKeys(Box<dyn UserKeys>),
     /// A recording of the session has failed.
     RecordingFailed(OnFailure),
 }
@@ -102,6 +107,11 @@ pub enum Unanswered {
 
 /// How long to wait for a driver to start.
 const START: Duration = Duration::from_secs(10);
+
+/// A session that is not recorded has no recording to pause.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the session is not being recorded")]
+pub struct NotRecorded;
 
 /// A snapshot to be recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -322,6 +332,23 @@ impl Handle {
     /// Marks this moment in the recordings of the session.
     pub fn mark(&self, label: &str, by: &str) {
         self.post(Request::Found(Event::Marker { label: label.into(), by: by.into() }));
+    }
+
+    /// Keeps these keys of the user at the session's own terminal from the program. Without such a
+    /// terminal, nothing changes.
+    pub fn intercept_keys(&self, keys: impl UserKeys + 'static) {
+        self.post(Request::UserKeys(Box::new(keys)));
+    }
+
+    /// Pauses the recordings of the session (`true`), lets them go on (`false`), or does the one
+    /// that they do not do now (`None`). Returns whether they are paused then. What is written and
+    /// typed during a pause is in no recording. They go on with the screen as it is then.
+    pub fn pause_recording(
+        &self,
+        wish: Option<bool>,
+        by: &str,
+    ) -> Result<Result<bool, NotRecorded>, Unanswered> {
+        self.ask(|tx| Request::PauseRecording(wish, by.into(), tx))
     }
 
     /// Has a snapshot recorded, behind everything that the program has written so far, and waits

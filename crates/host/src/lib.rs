@@ -69,13 +69,14 @@ mod spool;
 mod sys;
 mod tap;
 pub mod tty_settings;
+mod user_keys;
 mod user_side;
 
 pub use ahead::Blocks;
 pub use clock::Clock;
 pub use driver::{Config, Driver, Ended, Outcome};
 pub use glass::{Glass, Look, Picture};
-pub use inbox::{Anchor, Handle, NewSnapshot, SnapshotError, Unanswered};
+pub use inbox::{Anchor, Handle, NewSnapshot, NotRecorded, SnapshotError, Unanswered};
 pub use journals::JournalWatch;
 pub use launch::{Finished, Launch, LaunchError, Recording, Session, Start};
 pub use out_file::OutFile;
@@ -94,6 +95,7 @@ pub use source::{ReadSeek, Source, SourceError, is_encrypted, is_native, open_st
 pub use spool::{is_stream, scratch};
 pub use sys::{InheritedSignals, die_by, raise_file_limit, unblock_signals};
 pub use tap::{Tap, TapPanicked, TapReader, TapThread, Wake};
+pub use user_keys::{KeyAction, UserKeys};
 pub use user_side::{
     HeldSignals, Keyboard, Pressed, QueuesClosed, Signals, Sink, SocketInput, TerminalPrompter, UserProfile,
     UserQueues, UserSide, UserSocket, restore_terminal_on_panic, terminal_size,

@@ -4,7 +4,7 @@
 //! pending before it wants to be woken, and sleeps on its own deadline otherwise. That keeps the
 //! path between program and terminal free of work that is not its own.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -41,7 +41,12 @@ struct Inner {
     recordings: Vec<RecordingStatus>,
     /// Those that failed, in the order in which they did.
     failures: Vec<RecordingStatus>,
-    /// Rung when a recording fails or ends.
+    /// Pauses of the recordings, by their first and last entries; the last may not be over. Those
+    /// that no reader can meet any more are let go.
+    pauses: VecDeque<(Seq, Option<Seq>)>,
+    /// Who paused them, or let them go on, last.
+    paused_by: Arc<str>,
+    /// Rung when a recording fails, pauses, goes on or ends.
     watchers: Vec<Bell>,
     /// The session's driver, once there is one.
     driver: Option<Handle>,
@@ -60,6 +65,8 @@ pub struct RecordingStatus {
     pub path: PathBuf,
     /// Whether nothing more is written to it.
     pub ended: bool,
+    /// Whether it is paused.
+    pub paused: bool,
     /// The first thing that went wrong, in a sentence.
     pub error: Option<String>,
     /// What the session does if it fails.
@@ -173,6 +180,21 @@ impl Inner {
         }
     }
 
+    /// Notes that the recordings pause or go on at this entry, and has that told.
+    fn note_pause(&mut self, seq: Seq, pauses: bool, by: Arc<str>) {
+        self.paused_by = by;
+        let oldest = self.log.first();
+        while self.pauses.front().is_some_and(|(_, end)| end.is_some_and(|end| end < oldest)) {
+            self.pauses.pop_front();
+        }
+        if pauses {
+            self.pauses.push_back((seq, None));
+        } else if let Some((_, end)) = self.pauses.back_mut() {
+            *end = Some(seq);
+        }
+        self.watchers.iter().for_each(Bell::ring);
+    }
+
     /// Takes the alarms to ring. Rung without the lock, they do not make the woken threads wait.
     fn alarms_of(&mut self, due: impl Fn(&Log, &Alarm) -> bool) -> Vec<Alarm> {
         let Self { alarms, log, .. } = self;
@@ -196,6 +218,8 @@ impl SharedLog {
             urgent: false,
             recordings: Vec::new(),
             failures: Vec::new(),
+            pauses: VecDeque::new(),
+            paused_by: "".into(),
             watchers: Vec::new(),
             driver: None,
             last_words: Vec::new(),
@@ -221,7 +245,15 @@ impl SharedLog {
     /// Appends an event; never waits for a reader.
     pub fn append(&self, event: Event, at: Stamp) -> Seq {
         let mut inner = self.lock();
+        let pause = match &event {
+            Event::RecordingPaused { by } => Some((true, Arc::clone(by))),
+            Event::RecordingResumed { by, .. } => Some((false, Arc::clone(by))),
+            _ => None,
+        };
         let seq = inner.log.append(event, at);
+        if let Some((pauses, by)) = pause {
+            inner.note_pause(seq, pauses, by);
+        }
         let due = inner.alarms_of(|log, alarm| log.pending(alarm.reader) >= alarm.weight);
         drop(inner);
         due.iter().for_each(|alarm| alarm.wakes.wake());
@@ -332,7 +364,7 @@ impl SharedLog {
     pub(crate) fn begin_recording(&self, path: &Path, on_failure: OnFailure) {
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         let mut inner = self.lock();
-        inner.recordings.push(RecordingStatus { path, ended: false, error: None, on_failure });
+        inner.recordings.push(RecordingStatus { path, ended: false, paused: false, error: None, on_failure });
     }
 
     /// Notes how a recording is doing, and tells the driver and the watchers.
@@ -366,7 +398,22 @@ impl SharedLog {
         inner.driver = Some(driver);
     }
 
-    /// Rings the bell whenever a recording fails or ends.
+    /// Whether an entry is in a pause of the recordings, which begins and ends with entries of its
+    /// own.
+    pub(crate) fn is_paused_at(&self, seq: Seq) -> bool {
+        let inner = self.lock();
+        inner.pauses.iter().any(|(start, end)| *start < seq && end.is_none_or(|end| seq <= end))
+    }
+
+    /// Whether the recordings of the session are paused, and the client that has paused them or let
+    /// them go on last.
+    pub fn is_paused(&self) -> (bool, Arc<str>) {
+        let inner = self.lock();
+        let paused = inner.pauses.back().is_some_and(|(_, end)| end.is_none());
+        (paused, Arc::clone(&inner.paused_by))
+    }
+
+    /// Rings the bell whenever a recording fails, pauses, goes on or ends.
     pub fn watch_recordings(&self, bell: &Bell) {
         self.lock().watchers.push(bell.clone());
     }
@@ -377,7 +424,9 @@ impl SharedLog {
         let inner = self.lock();
         let failed = inner.recordings.iter().find(|recording| recording.error.is_some());
         let running = || inner.recordings.iter().rfind(|recording| !recording.ended);
-        failed.or_else(running).or(inner.recordings.last()).cloned()
+        let status = failed.or_else(running).or(inner.recordings.last()).cloned()?;
+        let paused = inner.pauses.back().is_some_and(|(_, end)| end.is_none());
+        Some(RecordingStatus { paused: paused && !status.ended, ..status })
     }
 
     /// Whether a recording is still written.

@@ -129,6 +129,10 @@ impl TapReader {
         Self { log: log.clone(), reader, clock }
     }
 
+    pub(crate) fn log(&self) -> &SharedLog {
+        &self.log
+    }
+
     /// Gives the tap what there is, about `max_weight` of it; returns whether there was anything.
     pub fn read<T: Tap + ?Sized>(&self, tap: &mut T, max_weight: usize) -> bool {
         self.read_into(tap, max_weight, &mut Vec::new())

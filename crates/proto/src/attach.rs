@@ -126,6 +126,14 @@ pub enum Said {
     },
     /// The client's `mark` was added to the recording.
     Marked,
+    /// The recordings of the session were paused, or go on. A client is told when it joins, too.
+    Paused {
+        /// Whether they are paused.
+        paused: bool,
+        /// The client that did so.
+        #[serde(default)]
+        by: String,
+    },
     /// A recording of the session has failed: output is missing from it.
     Recording {
         /// Its path.
@@ -242,6 +250,12 @@ pub enum Asked {
         /// A name for the moment; may be empty.
         label: String,
     },
+    /// Pauses the recordings of the session, or lets them go on; the answer is `paused`.
+    Pause {
+        /// Which of the two; left out for the one that they do not do now.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pause: Option<bool>,
+    },
     /// Ends the program: SIGTERM, then SIGHUP, then SIGKILL.
     Kill,
 }
@@ -259,6 +273,7 @@ impl Asked {
             "resize" => Asked::Resize(message.size().ok_or(NoSize)?),
             "signal" => Asked::Signal { name: text("name").to_owned() },
             "mark" => Asked::Mark { label: text("label").to_owned() },
+            "pause" => Asked::Pause { pause: message.0.get("pause").and_then(Value::as_bool) },
             "kill" => Asked::Kill,
             _ => return Ok(None),
         }))
@@ -272,6 +287,7 @@ impl Asked {
             Asked::Resize(_) => "resize",
             Asked::Signal { .. } => "signal",
             Asked::Mark { .. } => "mark",
+            Asked::Pause { .. } => "pause",
             Asked::Kill => "kill",
         }
     }

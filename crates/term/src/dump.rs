@@ -6,6 +6,8 @@
 
 mod painter;
 
+use std::ops::Range;
+
 use crate::charset::{Charset, Charsets};
 use crate::grid::{Grid, LineSize};
 use crate::lines::Line;
@@ -97,6 +99,11 @@ pub(crate) fn write_charsets(out: &mut Vec<u8>, c: &Charsets, national: bool) {
     }
 }
 
+/// Whether two rows show the same.
+fn is_same(new: Line<'_>, old: Line<'_>) -> bool {
+    (new.wrapped(), new.size()) == (old.wrapped(), old.size()) && new.runs() == old.runs()
+}
+
 /// What a terminal keeps when it becomes as at power-on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
@@ -113,18 +120,19 @@ impl Term {
     /// screens, scrollback, modes, tabs, margins, charsets, cursor, saved cursors, titles, colours.
     /// Half-read input comes last, so that the stream can go on from here.
     pub fn dump(&self) -> Vec<u8> {
-        self.dump_all(false, 0).0
+        self.dump_all(false, 0..usize::MAX, true).0
     }
 
     /// Returns [`Self::dump`], and for each row that was ever written to, in order: where in those
     /// bytes it ends, and the offset of its last write. Feed them piece by piece, each piece
     /// counted up to that offset, to restore the provenance of rows, too.
     pub fn dump_with_rows(&self) -> (Vec<u8>, Vec<(usize, u64)>) {
-        self.dump_all(true, 0)
+        self.dump_all(true, 0..usize::MAX, true)
     }
 
-    /// Draws everything but so many of the oldest rows.
-    fn dump_all(&self, with_rows: bool, skip: usize) -> (Vec<u8>, Vec<(usize, u64)>) {
+    /// Draws everything, but of the scrollback these rows alone, and of an alternate screen that is
+    /// not shown nothing unless `hidden`.
+    fn dump_all(&self, with_rows: bool, rows: Range<usize>, hidden: bool) -> (Vec<u8>, Vec<(usize, u64)>) {
         let m = &self.m;
         let mut p = Painter::new(m);
         p.ends = with_rows.then(Vec::new);
@@ -143,11 +151,13 @@ impl Term {
         let main_rows = (0..main.rows).map(|y| Line::of_grid(m, main, y));
         // About as much as will be written, so that it need not be moved while it grows.
         p.out.reserve(self.scrollback_memory() + main.rows * m.cols());
-        p.rows(self.scrollback().skip(skip).chain(main_rows), None);
-        let has_alternate = (0..alternate.rows).any(|y| {
-            let line = Line::of_grid(m, alternate, y);
-            !line.is_blank() || line.size() != LineSize::Single || line.marks() != 0
-        });
+        p.rows(self.scrollback().take(rows.end).skip(rows.start).chain(main_rows), None);
+        let shown = hidden || m.modes.alternate();
+        let has_alternate = shown
+            && (0..alternate.rows).any(|y| {
+                let line = Line::of_grid(m, alternate, y);
+                !line.is_blank() || line.size() != LineSize::Single || line.marks() != 0
+            });
         if has_alternate || m.modes.alternate() || m.saved[1].is_some() || !m.kitty_stacks[1].is_empty() {
             p.put("\x1b[?47h\x1b[H");
             p.rows((0..alternate.rows).map(|y| Line::of_grid(m, alternate, y)), None);
@@ -231,8 +241,44 @@ impl Term {
             Some(_) => Keep::Scrollback,
         };
         let mut out = before.renew(keep);
-        out.extend(self.dump_all(false, common.unwrap_or(0)).0);
+        out.extend(self.dump_all(false, common.unwrap_or(0)..usize::MAX, true).0);
         out
+    }
+
+    /// Bytes that bring a terminal from an earlier state of this one to its state now, without what
+    /// came and went in between: of the rows that have scrolled away since, those alone that were
+    /// on the screen then. A terminal whose size has changed since is resized before it is fed.
+    pub fn redraw_since(&self, before: &Self) -> Vec<u8> {
+        let cleared = self.m.scrollback.cleared() != before.m.scrollback.cleared();
+        let common = (before.size() == self.size()).then(|| self.rows_since(before)).flatten();
+        let first = before.evicted() + before.scrollback_len() as u64;
+        let (keep, rows) = match common {
+            _ if cleared => (Keep::Nothing, 0..0),
+            None => (Keep::Scrollback, 0..0),
+            // What was on the screen is gone even from the scrollback by now.
+            Some(_) if self.evicted() > first => (Keep::Lines, 0..0),
+            Some(common) => {
+                let then = before.main_rows();
+                let same = |(new, old): &(Line<'_>, Line<'_>)| is_same(*new, *old);
+                let seen = self.scrollback().skip(common).zip(then).take_while(same).count();
+                (Keep::Scrollback, common..common + seen)
+            }
+        };
+        // What is left on an alternate screen comes back where a program does not clear it.
+        let hidden = self.alternate_rows().zip(before.alternate_rows()).all(|(new, old)| is_same(new, old));
+        let mut out = before.renew(keep);
+        out.extend(self.dump_all(false, rows, hidden && before.size() == self.size()).0);
+        out
+    }
+
+    fn main_rows(&self) -> impl Iterator<Item = Line<'_>> {
+        let main = if self.m.modes.alternate() { &self.m.hidden } else { &self.m.grid };
+        (0..main.rows).map(move |y| Line::of_grid(&self.m, main, y))
+    }
+
+    fn alternate_rows(&self) -> impl Iterator<Item = Line<'_>> {
+        let alternate = if self.m.modes.alternate() { &self.m.grid } else { &self.m.hidden };
+        (0..alternate.rows).map(move |y| Line::of_grid(&self.m, alternate, y))
     }
 
     /// How many rows of scrollback are those of an earlier state; `None` if that has others.
@@ -250,10 +296,7 @@ impl Term {
         }
         let skip = |term: &Self| usize::try_from(first - term.evicted()).ok();
         let mut rows = self.scrollback().skip(skip(self)?).zip(before.scrollback().skip(skip(before)?));
-        let is_same = |(new, old): (Line<'_>, Line<'_>)| {
-            (new.wrapped(), new.size()) == (old.wrapped(), old.size()) && new.runs() == old.runs()
-        };
-        let same = end <= new_end && rows.by_ref().take(common).all(is_same);
+        let same = end <= new_end && rows.by_ref().take(common).all(|(new, old)| is_same(new, old));
         same.then(|| usize::try_from(end.saturating_sub(self.evicted())).ok()).flatten()
     }
 

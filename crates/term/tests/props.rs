@@ -277,6 +277,32 @@ proptest! {
         prop_assert_eq!(state(&term), state(&before));
     }
 
+    /// Without what came and went in between, the screen is the same, and what is in the scrollback
+    /// was on the screen or in the scrollback before.
+    #[test]
+    fn an_earlier_state_is_drawn_again(bytes in program(), more in program(), size in size()) {
+        let mut term = Term::new(size, settings());
+        term.feed(&bytes);
+        let mut before = term.clone();
+        let mut known: Vec<String> = before.lines().map(|line| line.text()).collect();
+        // The main screen is behind the other one.
+        let mut main = before.clone();
+        main.feed(b"\x18\x1b<\x1b[?47l");
+        known.extend(main.lines().map(|line| line.text()));
+        term.feed(&more);
+        let redraw = term.redraw_since(&before);
+        if term.size() != before.size() {
+            before.resize(term.size());
+        }
+        before.feed(&redraw);
+        let text = |term: &Term| String::from_utf8_lossy(&term.dump_screen()).into_owned();
+        prop_assert_eq!(text(&before), text(&term));
+        // A change of the width breaks rows at other places.
+        for line in before.scrollback().filter(|_| main.size() == before.size()) {
+            prop_assert!(known.contains(&line.text()), "{:?} is new", line.text());
+        }
+    }
+
     /// And both go on in the same way.
     #[test]
     fn dump_can_be_gone_on_from(bytes in program(), more in program(), size in size()) {

@@ -249,6 +249,13 @@ fn beside(source: &Source) -> Vec<String> {
     source.beside().into_iter().filter_map(name).collect()
 }
 
+/// How often and how long a recording was paused.
+pub(super) fn paused_text(s: &Summary) -> Option<String> {
+    let times = if s.pauses == 1 { "once".to_owned() } else { format!("{} times", s.pauses) };
+    let open = if s.paused_at.is_some() { ", and ends so" } else { "" };
+    (s.pauses > 0).then(|| format!("{times}, {} in sum{open}", human::duration(s.paused())))
+}
+
 /// A line of several things, unless there are none.
 fn line_of(line: &mut impl FnMut(&str, String), name: &str, things: impl Iterator<Item = String>) {
     let things: Vec<String> = things.collect();
@@ -298,6 +305,9 @@ fn to_text(source: &Source, s: &Summary, meta: Option<&Meta>) -> String {
         line("started", human::moment(WallTime::from_nanos(first)));
     }
     line("lasted", human::duration(s.duration()));
+    if let Some(paused) = paused_text(s) {
+        line("paused", paused);
+    }
     line(
         "ended",
         match s.ending {

@@ -28,6 +28,7 @@ use crate::health::meta;
 use crate::input::InputArgs;
 use crate::kept_files::{self, SnapshotsArg};
 use crate::keys::recipients;
+use crate::screen::rec_keys::RecKeys;
 use crate::scrubbing::ScrubArgs;
 use crate::seal_key::read_key;
 use crate::session_args::{RecordedVariableArgs, SessionArgs, hold_signals};
@@ -38,7 +39,8 @@ use crate::{detached_host, human, parse};
 mod late;
 
 /// The options that only the command that starts a session can have.
-const NOT_LATE: [&str; 31] = [
+const NOT_LATE: [&str; 32] = [
+    "prefix",
     "append",
     "idle_time_limit",
     "seal",
@@ -207,6 +209,12 @@ pub(crate) struct RecArgs {
     /// Longest pause when the recording is played; the recording itself keeps the full pauses
     #[arg(short, long, value_name = "TIME", value_parser = parse::duration, hide_short_help = true)]
     idle_time_limit: Option<Duration>,
+    /// Keys for the recording behind this one, such as `C-\`: `m` adds a marker, `p` pauses and
+    /// goes on, `?` shows them [default: none; every key is the program's]
+    ///
+    /// Typed twice, the key goes to the program. `none` overrides the configuration.
+    #[arg(long, value_name = "KEY", conflicts_with_all = ["detach", "headless", "no_pty"], hide_short_help = true)]
+    prefix: Option<String>,
     /// Do not print the path of the recording, nor the final screen of --headless
     #[arg(short, long, hide_short_help = true)]
     quiet: bool,
@@ -259,6 +267,11 @@ impl RecArgs {
                     )));
                 }
             }
+        }
+        let prefix = args.prefix.take().unwrap_or(config.prefix);
+        args.prefix = Some(prefix).filter(|key| !matches!(&**key, "" | "none"));
+        if let Some(prefix) = &args.prefix {
+            RecKeys::behind(prefix).map_err(|e| Failure::usage(format!("the prefix {prefix:?}: {e}")))?;
         }
         if !args.encrypt.is_empty() && args.index == LiveIndex::Whole {
             return Err(Failure::usage(
@@ -445,8 +458,12 @@ fn record(args: &RecArgs, mut launch: Launch, shell: Option<&ShellIntegration>) 
     if let Some(shell) = shell {
         shell.apply(&mut launch);
     }
+    let keys = args.prefix.as_deref().map(RecKeys::behind).transpose().map_err(Failure::usage)?;
     let (mut screen, mut keeping) = (None, None);
     let finished = launch.run_with(Some(Recording { file, options }), |session| {
+        if let Some(keys) = keys {
+            session.handle.intercept_keys(keys);
+        }
         screen = args.session.final_screen(&session, args.quiet, args.doors.detached_host);
         keeping = keeper.map(|keeper| keeper.start(&session));
         let snapshots = snapshot_door::answer(door, session.handle.clone(), requests);

@@ -14,6 +14,7 @@ use tapdeck_tape::ahr::{Ending as Ended, Mark, Summary};
 use tapdeck_tape::seal::{self, SealKey, SealReport, Verdict};
 use tapdeck_tape::{Format, Header, Item, Kind};
 
+use super::info::paused_text;
 use crate::ending::{Ending, Report, print, print_json};
 use crate::failure::{Failure, Result};
 use crate::health::{damage_text, digest_json, faults, summarise, summary_json};
@@ -286,6 +287,9 @@ fn report(path: &Path, s: &Summary, digest: &Digest) {
             let bytes = human::bytes(bytes);
             print(format_args!("  {bytes} of output were lost {how}, as the recording says itself\n"));
         }
+    }
+    if let Some(paused) = paused_text(s) {
+        print(format_args!("  paused {paused}: what happened then was not to be recorded\n"));
     }
     for fault in faults(s) {
         print(format_args!("  {fault}\n"));

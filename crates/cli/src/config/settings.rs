@@ -112,6 +112,9 @@ tables! {
         /// `true` ends it, `"stop"` suspends it, `"off"` or `false` lets it go on. `tapdeck serve
         /// --record` does the same.
         strict: Strict = Strict::Off,
+        /// Keys for the recording behind this one, such as `"C-\\"`, as with `--prefix`, in a
+        /// foreground `rec`. Empty means none.
+        prefix: String = String::new(),
         /// How your terminal tells you at once that the recording has failed, as with `--alert`:
         /// `"bell"`, `"title"`, `"both"` or `"none"`.
         alert: Alert = Alert::None,

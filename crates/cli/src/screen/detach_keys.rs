@@ -18,6 +18,8 @@ pub(crate) enum Typed {
     Release,
     /// Add a marker to the recording.
     Mark,
+    /// Pause the recording, or let it go on.
+    Pause,
     /// Show what these keys are.
     Help,
 }
@@ -67,6 +69,23 @@ fn spellings(key: KeyPress) -> Vec<Vec<u8>> {
 }
 
 impl DetachKeys {
+    /// Nothing but a first key: none of those behind it detaches.
+    pub(super) fn prefix_only(key: &str) -> Result<Self, String> {
+        let first = spellings(key.parse::<KeyPress>().map_err(|e| e.to_string())?);
+        Ok(Self { first, then: Some(Vec::new()), pending: None, name: key.to_owned() })
+    }
+
+    /// Takes the first of the keys that were typed. Returns how many bytes it has, and what it
+    /// means; `None` while that depends on the next one.
+    pub(super) fn read_one(&mut self, typed: &[u8]) -> (usize, Option<Typed>) {
+        let mut through = Vec::new();
+        let (len, command) = match self.pending.take() {
+            Some(held) => self.after_first(&held, typed, &mut through),
+            None => self.first(typed, &mut through),
+        };
+        (len, command.or_else(|| (!through.is_empty()).then_some(Typed::Through(through))))
+    }
+
     /// The name of the key in front of `t` and `r`, if there is one.
     pub(crate) fn prefix(&self) -> Option<&str> {
         self.then.as_ref()?;
@@ -87,7 +106,7 @@ impl DetachKeys {
         match read_only {
             true => format!("{prefix} {leave} leaves · ? hides this"),
             false => format!(
-                "{prefix} {leave} leaves · t takes the stick · r gives it up · m marks · {prefix} sends {prefix}"
+                "{prefix} {leave} leaves · t takes the stick · r gives it up · m marks · p pauses · {prefix} sends {prefix}"
             ),
         }
     }
@@ -131,31 +150,72 @@ impl DetachKeys {
     }
 
     /// Takes what follows the first key, which is held. Returns how much of `typed` was taken.
-    fn after_first(&self, held: &[u8], typed: &[u8], through: &mut Vec<u8>) -> (usize, Option<Typed>) {
+    fn after_first(&mut self, held: &[u8], typed: &[u8], through: &mut Vec<u8>) -> (usize, Option<Typed>) {
         let then = self.then.as_deref().unwrap_or_default();
         if let Some(len) = prefix_len(typed, then) {
             return (len, Some(Typed::Detach));
         }
-        match typed[0] {
-            b't' => return (1, Some(Typed::Take)),
-            b'r' => return (1, Some(Typed::Release)),
-            b'm' => return (1, Some(Typed::Mark)),
-            b'?' => return (1, Some(Typed::Help)),
-            _ => {}
+        // Typed twice it is the key itself.
+        if let Some(len) = prefix_len(typed, &self.first) {
+            through.extend_from_slice(&typed[..len]);
+            return (len, None);
         }
-        // Typed twice it is the key itself. Any other key goes to the program, with the first.
-        match prefix_len(typed, &self.first) {
-            Some(len) => {
-                through.extend_from_slice(&typed[..len]);
-                (len, None)
+        let (len, key) = kitty_key(typed).unwrap_or((1, Pressed::Char(char::from(typed[0]))));
+        let command = match key {
+            Pressed::Char('t') => Some(Typed::Take),
+            Pressed::Char('r') => Some(Typed::Release),
+            Pressed::Char('m') => Some(Typed::Mark),
+            Pressed::Char('p') => Some(Typed::Pause),
+            Pressed::Char('?') => Some(Typed::Help),
+            // The first key is let go, or Shift is pressed for the second.
+            Pressed::Nothing => {
+                self.pending = Some(held.to_vec());
+                return (len, None);
             }
-            None => {
+            // Any other key goes to the program, with the first.
+            _ => {
                 through.extend_from_slice(held);
-                through.push(typed[0]);
-                (1, None)
+                through.extend_from_slice(&typed[..len]);
+                None
             }
-        }
+        };
+        (len, command)
     }
+}
+
+/// What a key of the kitty keyboard protocol does.
+pub(super) enum Pressed {
+    /// It types this.
+    Char(char),
+    /// It was let go, or changes what others type.
+    Nothing,
+    Other,
+}
+
+/// The length of the key that the bytes begin with, if it is one of the kitty keyboard protocol:
+/// `CSI code:shifted ; modifiers:event ; text u`.
+pub(super) fn kitty_key(typed: &[u8]) -> Option<(usize, Pressed)> {
+    let rest = typed.strip_prefix(b"\x1b[")?;
+    let end = rest.iter().position(|byte| !matches!(byte, b'0'..=b'9' | b':' | b';'))?;
+    let body = std::str::from_utf8(&rest[..end]).ok().filter(|_| rest[end] == b'u')?;
+    let mut fields = body.split(';').map(|field| field.split(':').map(|n| n.parse::<u32>().ok()));
+    let mut codes = fields.next()?;
+    let (code, shifted) = (codes.next()??, codes.next().flatten());
+    let mut mods = fields.next();
+    let held = mods.as_mut().and_then(Iterator::next).flatten().unwrap_or(1).saturating_sub(1);
+    let event = mods.as_mut().and_then(Iterator::next).flatten().unwrap_or(1);
+    let text = fields.next().and_then(|mut text| text.next().flatten());
+    // Caps Lock and Num Lock are no modifiers that were pressed for this key.
+    let (shift, others) = (held & 1 > 0, held & 0b0011_1110 > 0);
+    let key = match (event, code) {
+        (3, _) | (_, 57441..=57454) => Pressed::Nothing,
+        _ if others => Pressed::Other,
+        _ => {
+            let code = text.or(shifted.filter(|_| shift)).unwrap_or(code);
+            char::from_u32(code).map_or(Pressed::Other, Pressed::Char)
+        }
+    };
+    Some((2 + end + 1, key))
 }
 
 /// The length of the spelling that the bytes begin with.
@@ -178,6 +238,12 @@ mod tests {
             ("C-\\ d", &[b"\x1b[92;5ud"], vec![Typed::Detach]),
             ("C-\\ d", &[b"\x1c\x1cx"], vec![through(b"\x1cx")]),
             ("C-\\ d", &[b"\x1cq"], vec![through(b"\x1cq")]),
+            ("C-\\ d", &[b"\x1cm\x1cp"], vec![Typed::Mark, Typed::Pause]),
+            // A program that asked for it gets every key so, and hears of keys that are let go.
+            ("C-\\ d", &[b"\x1b[92;5u\x1b[92;5:3u\x1b[109u"], vec![Typed::Mark]),
+            ("C-\\ d", &[b"\x1b[92;5u\x1b[57441;2u\x1b[47:63;2;63u"], vec![Typed::Help]),
+            ("C-\\ d", &[b"\x1b[92;5u\x1b[112;65u"], vec![Typed::Pause]),
+            ("C-\\ d", &[b"\x1b[92;5u\x1b[112;5u"], vec![through(b"\x1b[92;5u\x1b[112;5u")]),
             ("C-p C-q", &[b"\x10\x11"], vec![Typed::Detach]),
             ("C-]", &[b"x\x1dy"], vec![through(b"x"), Typed::Detach, through(b"y")]),
         ];

@@ -3,6 +3,7 @@
 pub(crate) mod crop;
 pub(crate) mod detach_keys;
 mod output_stream;
+pub(crate) mod rec_keys;
 
 use std::io::{self, Write};
 

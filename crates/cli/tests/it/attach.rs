@@ -197,7 +197,8 @@ fn the_way_out_is_shown_on_entry_and_on_request() {
         seat.wait_text("work: C-\\ d leaves, C-\\ ? shows more");
         seat.wait("the hint to go", |s| !s.screen().contains("leaves"));
         seat.send("\x1c?");
-        seat.wait_text("C-\\ d leaves · t takes the stick · r gives it up · m marks · C-\\ sends C-\\");
+        seat.wait_text("C-\\ d leaves · t takes the stick · r gives it up · m marks · p pauses");
+        seat.wait_text("C-\\ sends C-\\");
         seat.send("\x1cd");
         assert!(seat.end().success());
         assert!(seat.screen().contains("detached from work: tapdeck attach work comes back"));

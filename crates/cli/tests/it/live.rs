@@ -38,7 +38,6 @@ impl<'a> Detached<'a> {
     }
 
     /// A session that was started in another way.
-    #[cfg(feature = "mcp")]
     pub fn of(home: &'a Home, id: String) -> Self {
         Self { home, id }
     }

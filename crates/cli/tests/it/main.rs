@@ -50,6 +50,7 @@ mod mcp;
 mod mcp_http;
 #[cfg(all(feature = "net", feature = "web"))]
 mod page;
+mod pause;
 #[cfg(feature = "raster")]
 mod pictures;
 #[cfg(all(feature = "docker", feature = "ssh"))]

@@ -107,6 +107,11 @@ impl Withholding {
             Event::Input { by: Author::Party(_), bytes, hidden } => {
                 *hidden |= self.typed(bytes, *hidden, entry.at.mono);
             }
+            // What becomes of what was typed is not seen any more.
+            Event::RecordingPaused { .. } => {
+                self.hide_waiting();
+                self.release_all(out);
+            }
             // A caller waits for the first two, and nothing comes after the third.
             Event::Snapshot { .. } | Event::Instruction(_) | Event::Exit(_) => self.release_all(out),
             _ => {}
@@ -114,6 +119,14 @@ impl Withholding {
         match self.deadline {
             Some(_) => self.queue.push_back(entry),
             None => out.push(entry),
+        }
+    }
+
+    fn hide_waiting(&mut self) {
+        for entry in &mut self.queue {
+            if let Event::Input { by: Author::Party(_), hidden, .. } = &mut entry.event {
+                *hidden = true;
+            }
         }
     }
 

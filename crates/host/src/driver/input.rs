@@ -45,25 +45,8 @@ impl<B: Backend> Driver<B> {
                 self.gate.reply(bytes);
                 self.deliver(now)?;
             }
-            Typed::Bytes(bytes) => {
-                if self.gate.stick().holder() != Some(self.local) {
-                    // The user at the terminal may always take over, and does so by typing. The
-                    // rules refuse a person nothing; should they, the offer below is refused, too.
-                    let _ = self.gate.take(self.local, now);
-                    if std::mem::take(&mut self.sized_elsewhere) {
-                        // The session gets the size of that terminal.
-                        self.resize(self.own_size, now)?;
-                    }
-                }
-                match self.gate.offer(self.local, None, bytes, now) {
-                    // A program that was told of the end of input reads no more, as on any
-                    // terminal.
-                    Ok(()) | Err(Refused::Ended) => {}
-                    Err(refused) => debug_assert!(false, "room and stick were checked: {refused}"),
-                }
-                self.deliver(now)?;
-                self.log_changes(now);
-            }
+            Typed::Bytes(bytes) if self.own_keys.is_some() => self.take_keys(&bytes, now)?,
+            Typed::Bytes(bytes) => self.take_bytes(bytes, now)?,
             Typed::Nothing => {}
             Typed::Resized(size) => self.user_resized(size, now)?,
             Typed::Signal(signal) => self.forward(signal, now),
@@ -80,6 +63,27 @@ impl<B: Backend> Driver<B> {
             }
             Typed::End => self.end_typed(now),
         }
+        Ok(())
+    }
+
+    /// Offers what the user typed to the program.
+    pub(super) fn take_bytes(&mut self, bytes: Bytes, now: Stamp) -> io::Result<()> {
+        if self.gate.stick().holder() != Some(self.local) {
+            // The user at the terminal may always take over, and does so by typing. The rules
+            // refuse a person nothing; should they, the offer below is refused, too.
+            let _ = self.gate.take(self.local, now);
+            if std::mem::take(&mut self.sized_elsewhere) {
+                // The session gets the size of that terminal.
+                self.resize(self.own_size, now)?;
+            }
+        }
+        match self.gate.offer(self.local, None, bytes, now) {
+            // A program that was told of the end of input reads no more, as on any terminal.
+            Ok(()) | Err(Refused::Ended) => {}
+            Err(refused) => debug_assert!(false, "room and stick were checked: {refused}"),
+        }
+        self.deliver(now)?;
+        self.log_changes(now);
         Ok(())
     }
 

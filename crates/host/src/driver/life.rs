@@ -79,6 +79,7 @@ impl<B: Backend> Driver<B> {
     pub(super) fn recording_failed(&mut self, then: OnFailure, now: Stamp) -> io::Result<()> {
         // Behind what the terminal has not taken yet: an alert is not to be lost.
         let alert = then.alert();
+        self.uncover();
         if !alert.is_empty() && self.user.as_ref().is_some_and(UserSide::shows_on_terminal) {
             self.serve_user(|user| user.write(Stream::Out, &alert));
         }
@@ -249,6 +250,7 @@ impl<B: Backend> Driver<B> {
         if self.ended != Ended::Program {
             self.backend.stop(StopSignal::Kill)?;
         }
+        self.uncover();
         if matches!(exit, Exit::Signal(_)) {
             let undo = Bytes::from(self.modes.undo());
             self.show_now(undo);

@@ -8,7 +8,9 @@
 //! and that is all.
 
 mod input;
+mod keys;
 mod life;
+mod pause;
 mod requests;
 mod snapshot;
 mod wait;
@@ -28,6 +30,8 @@ use crate::inbox::Handle;
 use crate::shared::SharedLog;
 use crate::user_side::{Signals, UserSide};
 use input::InputEnd;
+use keys::OwnKeys;
+use pause::Pause;
 use wait::Ready;
 
 /// The user's keys wait here while the program does not read; then the terminal makes the user
@@ -205,6 +209,10 @@ pub struct Driver<B> {
     stopping: Option<Stopping>,
     /// The program is suspended because its recording failed.
     held: bool,
+    /// The recordings are paused.
+    pause: Option<Pause>,
+    /// Keys that the user types for us.
+    own_keys: Option<OwnKeys>,
     /// The user's terminal is to say so.
     says_why: bool,
     /// This process was told to end, whatever the program's output is doing.
@@ -260,6 +268,8 @@ impl<B: Backend> Driver<B> {
             input_end: InputEnd::Open,
             stopping: None,
             held: false,
+            pause: None,
+            own_keys: None,
             says_why: false,
             told_to_end: false,
             hung_up: false,
@@ -438,6 +448,7 @@ impl<B: Backend> Driver<B> {
                 if self.withholds() {
                     self.withheld = true;
                 } else {
+                    self.uncover();
                     self.serve_user(|user| user.write(stream, &bytes));
                 }
                 if n < BURST_GOES_ON {
@@ -551,6 +562,7 @@ impl<B: Backend> Driver<B> {
 
     /// Writes bytes of our own to a terminal that shows the session.
     fn show_now(&mut self, bytes: Bytes) {
+        self.uncover();
         let shown = self.user.as_ref().is_some_and(|o| o.shows_on_terminal() && !o.is_blocked());
         if shown && !bytes.is_empty() {
             self.serve_user(|user| user.write(Stream::Out, &bytes));
@@ -597,6 +609,7 @@ impl<B: Backend> Driver<B> {
         }
         self.gate.expire(now);
         self.log_changes(now);
+        self.serve_notice(now);
         if let InputEnd::Offer { at, again } = self.input_end
             && now.mono >= at
             && self.exit.is_none()

@@ -4,10 +4,12 @@ use std::io;
 
 use tapdeck_core::{Event, Stamp};
 
+use super::keys::OwnKeys;
 use super::snapshot::AnchorRequest;
 use super::{Driver, Ended};
 use crate::backend::{Backend, StopSignal};
 use crate::inbox::Request;
+use crate::user_side::UserSide;
 
 impl<B: Backend> Driver<B> {
     /// Does what other threads have asked for.
@@ -30,6 +32,16 @@ impl<B: Backend> Driver<B> {
                 }
                 Request::Found(event) => {
                     self.log.append(event, now);
+                }
+                Request::UserKeys(keys) => {
+                    // Only where the user's keys come as they are typed, and notices can be shown.
+                    let types = |user: &UserSide| user.is_interactive() && user.shows_on_terminal();
+                    if self.user.as_ref().is_some_and(types) {
+                        self.own_keys = Some(OwnKeys::new(keys));
+                    }
+                }
+                Request::PauseRecording(wish, by, reply) => {
+                    let _ = reply.send(self.pause_recording(wish, by, now)?);
                 }
                 Request::RecordingFailed(then) => self.recording_failed(then, now)?,
                 Request::Nudge => self.answer(now)?,

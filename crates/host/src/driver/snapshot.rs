@@ -44,7 +44,7 @@ impl<B: Backend> Driver<B> {
     /// Reads what the program has written so far, also while the user's terminal takes nothing;
     /// says whether that was possible. A read that finds nothing is proof: the kernel hands over
     /// what is on its way first.
-    fn drain_output(&mut self, now: Stamp) -> io::Result<bool> {
+    pub(super) fn drain_output(&mut self, now: Stamp) -> io::Result<bool> {
         let mut left = DRAIN_BYTES;
         while left > 0 {
             if self.user.as_ref().map_or(0, UserSide::backlog) > BACKLOG_LIMIT {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tapdeck_core::{Stamp, Time};
 
+use super::keys::OwnKeys;
 use super::life::DRAIN_QUIET;
 use super::{Driver, InputEnd};
 use crate::backend::{Backend, Watch};
@@ -132,6 +133,7 @@ impl<B: Backend> Driver<B> {
     fn next_deadline(&self, now: Stamp) -> Option<Time> {
         let mut at = self.stopping.map(|s| s.at);
         at = earlier(at, self.gate.stick().lease_end());
+        at = earlier(at, self.own_keys.as_ref().and_then(OwnKeys::due));
         if let InputEnd::Offer { at: offer, .. } = self.input_end {
             at = earlier(at, Some(offer));
         }

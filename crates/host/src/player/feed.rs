@@ -21,6 +21,9 @@ pub(super) struct Got {
     /// Where it stands in the output.
     pub(super) off: Offset,
     pub(super) event: Kind,
+    /// It was recorded in a pause or is the first behind one, so what is in front is no time to
+    /// show.
+    pub(super) after_pause: bool,
     /// Where to enter so that this event comes next, if one can.
     pub(super) spot: Option<Spot>,
 }
@@ -102,6 +105,9 @@ pub(super) struct Native {
     /// Where the present block is entered, and how many events of it have been read.
     entry: Spot,
     read: u64,
+    /// The recording is paused, or has gone on and nothing has happened since.
+    paused: bool,
+    resumed: bool,
     damages: Once,
 }
 
@@ -120,6 +126,8 @@ impl Native {
             block: None,
             entry: Spot::Start,
             read: 0,
+            paused: false,
+            resumed: false,
             damages: Once::default(),
         })
     }
@@ -169,12 +177,18 @@ impl Native {
                 Body::Mark { code, val } => match Mark::from_raw(code, val) {
                     Mark::Exit(code) => Kind::Exit(Exit::Code(code.cast_signed())),
                     Mark::Signal(signal) => Kind::Exit(Exit::Signal(signal.cast_signed())),
+                    mark @ (Mark::Paused | Mark::Resumed(_)) => {
+                        self.paused = mark == Mark::Paused;
+                        self.resumed = !self.paused;
+                        continue;
+                    }
                     _ => continue,
                 },
                 _ => continue,
             };
             self.read += 1;
-            return Ok(Some(Got { at: self.time, off, event, spot }));
+            let after_pause = self.paused | std::mem::take(&mut self.resumed);
+            return Ok(Some(Got { at: self.time, off, event, after_pause, spot }));
         }
     }
 
@@ -194,6 +208,7 @@ impl Native {
         self.reader = reader_at(&self.file, offset);
         (self.time, self.last_ts, self.block) = (time, last_ts, None);
         (self.entry, self.read) = (spot, 0);
+        (self.paused, self.resumed) = (false, false);
     }
 }
 
@@ -260,7 +275,7 @@ impl Other {
                 kind @ (Kind::Resize(_) | Kind::Input(_) | Kind::Exit(_)) => kind,
                 _ => continue,
             };
-            return Ok(Some(Got { at: event.time, off, event: kind, spot }));
+            return Ok(Some(Got { at: event.time, off, event: kind, after_pause: false, spot }));
         }
     }
 

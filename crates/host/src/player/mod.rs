@@ -297,6 +297,12 @@ impl Player {
         Ok(self.next.as_ref().map(|got| (got.at, &got.event)))
     }
 
+    /// Whether the recording was paused in front of the event that comes next. The time up to it is
+    /// none to show.
+    pub fn is_after_pause(&self) -> bool {
+        self.next.as_ref().is_some_and(|got| got.after_pause)
+    }
+
     /// Whether the file is longer than when its end was last looked for. A recording that is no
     /// plain file does not grow.
     pub fn has_grown(&self) -> bool {

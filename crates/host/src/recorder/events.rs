@@ -35,6 +35,16 @@ pub(super) fn marker(ts: u64, n: u32, label: &str, by: &str) -> String {
     format!("{}\n", json!({"ts_ns": ts, "kind": "marker", "n": n, "label": label, "by": by}))
 }
 
+/// A pause of the recording, and who asked for it.
+pub(super) fn paused(ts: u64, by: &str) -> String {
+    format!("{}\n", json!({"ts_ns": ts, "kind": "paused", "by": by}))
+}
+
+/// The end of a pause, and who asked for it.
+pub(super) fn resumed(ts: u64, by: &str) -> String {
+    format!("{}\n", json!({"ts_ns": ts, "kind": "resumed", "by": by}))
+}
+
 /// A turn, with the bytes of the recording where its answer is.
 pub(super) fn turn(ts: u64, base: u64, turn: &Turn) -> String {
     let mut cut = turn.text.len().min(TEXT);

@@ -10,10 +10,11 @@
 
 use std::ffi::OsString;
 use std::io;
+use std::time::Duration;
 use std::vec::Drain;
 
 use tapdeck_core::{Entry, Event, Lag, Stamp, Time, WinSize};
-use tapdeck_tape::ahr::{AhrWriter, Quality};
+use tapdeck_tape::ahr::{AhrWriter, Mark, Quality};
 use tapdeck_tape::scrub::scrub_header;
 use tapdeck_tape::zst::ZstWriter;
 use tapdeck_tape::{EventWriter, Format, Header, Kind, Parts, writer};
@@ -41,6 +42,10 @@ pub(super) struct ForeignTap {
     since: Option<Time>,
     pending: u64,
     broken: bool,
+    /// Since when the recording is paused, and how long it was in sum. No format but our own can
+    /// tell of a pause, so the others have none of its time.
+    pause: Option<Time>,
+    paused: Duration,
     /// The last two places where the recording can end, the later one last.
     ends: [End; 2],
     /// What is held back to be scrubbed.
@@ -101,6 +106,8 @@ impl ForeignTap {
             since: None,
             pending: 0,
             broken: false,
+            pause: None,
+            paused: Duration::ZERO,
             ends: Default::default(),
             held,
             report,
@@ -132,6 +139,15 @@ impl ForeignTap {
             }
             Event::Marker { label, .. } => Kind::Marker(label.to_string()),
             Event::Exit(exit) => Kind::Exit(exit),
+            Event::RecordingPaused { .. } => {
+                self.pause = Some(entry.at.mono);
+                Mark::Paused.into()
+            }
+            Event::RecordingResumed { redraw, .. } => {
+                let since = self.pause.take().unwrap_or(entry.at.mono);
+                self.paused += entry.at.mono.since(since);
+                Mark::Resumed(u32::try_from(redraw.len()).unwrap_or(u32::MAX)).into()
+            }
             _ => return,
         };
         self.event(entry.at.mono, kind);
@@ -139,7 +155,11 @@ impl ForeignTap {
 
     fn event(&mut self, at: Time, kind: Kind) {
         self.since.get_or_insert(at);
-        self.writer.event(&tapdeck_tape::Event::new(at, kind), &mut self.parts);
+        let shown = match self.file.container().format {
+            Format::Ahr => at,
+            _ => self.pause.unwrap_or(at) - self.paused,
+        };
+        self.writer.event(&tapdeck_tape::Event::new(shown, kind), &mut self.parts);
     }
 
     fn write_parts(&mut self) {

@@ -34,6 +34,7 @@ mod foreign;
 mod live;
 mod name;
 mod native;
+mod pausing;
 mod salvage;
 mod scrub;
 mod seal;
@@ -50,6 +51,7 @@ pub use foreign::can_record;
 pub use live::LiveIndex;
 pub use name::{NAME_PLACEHOLDERS, calendar, home_folder, recording_name, recordings_folder, state_folder};
 use native::NativeTap;
+use pausing::Pausing;
 pub use salvage::Mended;
 use scrub::Held;
 use seal::Sealing;
@@ -399,7 +401,7 @@ impl Recorder {
         if file.container().format != Format::Ahr || file.container().zst {
             let withholds = options.withholds(size);
             let tap = ForeignTap::new(file, &options, clock, size, log)?;
-            return Self::run(tap_reader, Box::new(tap), withholds, path);
+            return Self::run(tap_reader, Box::new(tap), withholds, size, path);
         }
         let mut meta = first_meta(&options, clock, size);
         meta.pipes = log.is_on_pipes();
@@ -440,18 +442,20 @@ impl Recorder {
             tap.begin_late(from, at, size);
         }
         tap.held = held;
-        Self::run(tap_reader, Box::new(tap), withholds, path)
+        Self::run(tap_reader, Box::new(tap), withholds, size, path)
     }
 
     fn run(
         reader: TapReader,
         mut tap: Box<dyn RecorderTap>,
         withholds: Option<(Arc<SecretPrompts>, WinSize)>,
+        size: WinSize,
         path: PathBuf,
     ) -> io::Result<Self> {
         if let Some((prompts, size)) = withholds {
             tap = Box::new(Withheld::new(tap, prompts, size));
         }
+        let tap: Box<dyn RecorderTap> = Box::new(Pausing::new(tap, reader.log().clone(), size));
         let tap = TapThread::start("tapdeck-recorder", reader, tap)?;
         tracing::info!(path = %path.display(), "recording started");
         Ok(Self { tap, path })

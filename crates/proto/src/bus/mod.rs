@@ -27,14 +27,14 @@ pub use push::{
 };
 pub use reply::{
     About, Brokered, Captured, Client, Denied, Done, Explained, Found, Info, Instructed, Nothing, Outcome,
-    Pasted, Recorded, RecordingState, Released, Reply, Resized, SessionState, Status, Subscribed, Taken,
-    Typed, Welcome,
+    Pasted, Paused, Recorded, RecordingState, Released, Reply, Resized, SessionState, Status, Subscribed,
+    Taken, Typed, Welcome,
 };
 pub use request::{
     Ack, Ask, Broker, Button, Cmd, Explain, Find, Frames, Hello, InfoWanted, Instruct, Key, Kill,
-    Line as TypedLine, MAX_LABEL, MAX_NEEDLE, MAX_PASTE, Mark, Mouse, MouseKind, Paste, Reads, Rec, Release,
-    Rename, Request, RequestError, Resize, Rows, Snap, SnapshotPlace, Sub, Take, Turns, Typing, VERBS, Verb,
-    WhichTurn,
+    Line as TypedLine, MAX_LABEL, MAX_NEEDLE, MAX_PASTE, Mark, Mouse, MouseKind, Paste, Pause, Reads, Rec,
+    Release, Rename, Request, RequestError, Resize, Rows, Snap, SnapshotPlace, Sub, Take, Turns, Typing,
+    VERBS, Verb, WhichTurn,
 };
 pub use theme::{Hex, HexError, PaintTheme};
 #[cfg(feature = "schema")]

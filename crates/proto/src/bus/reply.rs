@@ -81,6 +81,7 @@ pub enum Done {
     Resized(Resized),
     Recorded(Recorded),
     Instructed(Instructed),
+    Paused(Paused),
     Nothing(Nothing),
 }
 
@@ -103,6 +104,7 @@ done! {
     Resized as Resized,
     Recorded as Recorded,
     Instructed as Instructed,
+    Paused as Paused,
     Nothing as Nothing,
 }
 
@@ -187,6 +189,14 @@ pub struct Instructed {
     pub id: u64,
 }
 
+/// To `PAUSE`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Paused {
+    /// Whether the recordings of the session are paused now.
+    pub paused: bool,
+}
+
 /// To requests with nothing to say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -218,6 +228,8 @@ impl Denied {
 pub enum RecordingState {
     /// It is being written.
     Running,
+    /// It is paused: what happens now is not in it.
+    Paused,
     /// It is complete.
     Finished,
     /// Something is missing from it, whether it is still written or not.
@@ -233,6 +245,7 @@ impl RecordingState {
     pub fn name(self) -> &'static str {
         match self {
             RecordingState::Running => "running",
+            RecordingState::Paused => "paused",
             RecordingState::Finished => "finished",
             RecordingState::Failed => "failed",
             RecordingState::Unknown => "unknown",

@@ -305,6 +305,10 @@ verbs! {
         needs "administer", reads Nothing, page false, example "{}",
         "`path` is absolute; `stop` is the path of a recording to stop",
         "";
+    "PAUSE" Pause(Pause) object -> "OK" reply::Paused,
+        needs "administer", reads Nothing, page false, example "{\"pause\":true}",
+        "`pause` is true to pause the recordings of the session, and false to let them go on; without it, they do what they do not do now",
+        "denied if the session is not recorded";
     "RENAME" Rename(Rename) object -> "OK" reply::Nothing,
         needs "administer", reads Nothing, page false, example "{\"name\":\"x\"}",
         "the new name of the session",
@@ -932,6 +936,15 @@ pub struct Kill {
     /// The signal's name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signal: Option<String>,
+}
+
+/// `PAUSE`: pauses the recordings of the session, or lets them go on.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Pause {
+    /// Which of the two; left out for the one that they do not do now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pause: Option<bool>,
 }
 
 /// `RENAME`: gives the session another name.

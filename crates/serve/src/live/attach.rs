@@ -8,7 +8,7 @@ use bytes::Bytes;
 use tapdeck_core::{Need, Refused, Right, Role, Seq, Time, WinSize};
 use tapdeck_host::signals;
 use tapdeck_proto::attach::{Asked, Gap, Join, Opened, Said};
-use tapdeck_proto::bus::{self, AgentState, MAX_AGREED};
+use tapdeck_proto::bus::{self, AgentState, MAX_AGREED, Paused};
 use tapdeck_proto::tty::{Control, RefusalCode};
 
 use super::client::{Client, Kind, Missed, WireState};
@@ -157,6 +157,9 @@ impl LiveSession {
         for notice in self.log.failed_recordings(0).iter().filter_map(recording_notice) {
             client.conn.control(&notice);
         }
+        if let (true, by) = self.log.is_paused() {
+            client.conn.control(&Said::Paused { paused: true, by: by.to_string() });
+        }
         if let Some(exit) = self.exit.filter(|_| self.settled) {
             self.say_over(client, exit);
         }
@@ -252,6 +255,19 @@ impl LiveSession {
                 Ok(_) => Said::Marked,
                 Err(denied) => error(Some(about), denied.error),
             }),
+            Ok(Asked::Pause { pause }) => {
+                // All who are attached are told, this client among them; if nothing has changed, it
+                // alone.
+                let before = self.log.is_paused().0;
+                match self.pause(client, &bus::Pause { pause }) {
+                    Ok(Paused { paused }) if paused == before => {
+                        let by = self.log.is_paused().1.to_string();
+                        client.conn.control(&Said::Paused { paused, by });
+                    }
+                    Ok(_) => {}
+                    Err(denied) => client.conn.control(&error(Some(about), denied.error)),
+                }
+            }
             Ok(Asked::Kill) => {
                 if let Err(denied) = self.kill(client, &bus::Kill::default()) {
                     client.conn.control(&error(Some(about), denied.error));

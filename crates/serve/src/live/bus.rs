@@ -151,6 +151,7 @@ impl Hub {
             Request::Rec(asked) => Ok(session.rec(client, &asked)?.into()),
             Request::Mark(asked) => Ok(session.mark(client, &asked.label)?.into()),
             Request::Instruct(asked) => Ok(session.instruct(client, asked)?.into()),
+            Request::Pause(asked) => Ok(session.pause(client, &asked)?.into()),
             Request::Rename(asked) => Ok(session.rename(client, asked)?.into()),
         }
     }

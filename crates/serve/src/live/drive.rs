@@ -6,7 +6,7 @@ use std::time::Duration;
 use tapdeck_core::{Fence, Instruction, Need, SnapshotPlace, Time, WinSize};
 use tapdeck_host::{SnapshotError, signals};
 use tapdeck_proto::bus::{
-    self, Brokered, Denied, Instructed, Key, Nothing, Recorded, Released, Resized, Taken, Typed,
+    self, Brokered, Denied, Instructed, Key, Nothing, Paused, Recorded, Released, Resized, Taken, Typed,
 };
 use tapdeck_term::Modes;
 use tapdeck_term::keys::{self, Button, KeyPress, Mods, MouseEvent, MouseKind};
@@ -155,6 +155,21 @@ impl LiveSession {
         let admin = admin.ok_or_else(|| Denied::because("this session cannot be recorded late"))?;
         let from = admin.record(asked).map_err(Denied::because)?;
         Ok(Recorded { from })
+    }
+
+    /// Pauses the session's recordings, or lets them go on.
+    pub(super) fn pause(&mut self, client: &Client, asked: &bus::Pause) -> Result<Paused, Denied> {
+        if !self.allows(client, Need::Administer) {
+            return Err(Denied::because("only a person can pause the recording"));
+        }
+        if let Some(ended) = self.ended() {
+            return Err(Denied::because(ended));
+        }
+        match self.access.driver().pause_recording(asked.pause, &client.name) {
+            Ok(Ok(paused)) => Ok(Paused { paused }),
+            Ok(Err(e)) => Err(Denied::because(e)),
+            Err(e) => Err(Denied::because(e)),
+        }
     }
 
     /// Marks this moment in the session's recordings.

@@ -9,6 +9,7 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tapdeck_core::{Entry, Exit, Offset, ReaderId, ReaderKind, Seq, Time};
 use tapdeck_host::{Bell, Session};
+use tapdeck_proto::attach::Said;
 use tapdeck_proto::bus;
 
 use super::LiveOptions;
@@ -92,6 +93,7 @@ impl Hub {
             exit_at: Time::ZERO,
             settled: false,
             failures_told: 0,
+            pause_told: false,
             lost: false,
             looked: false,
             told_at: None,
@@ -201,6 +203,14 @@ impl Hub {
             if let Some(notice) = recording_notice(&failed) {
                 self.tell_attached(&notice);
             }
+        }
+        let (paused, by) = self.session.log.is_paused();
+        if paused != self.session.pause_told {
+            self.session.pause_told = paused;
+            if let Some(recording) = self.session.log.recording() {
+                self.announce(recording_event(&recording));
+            }
+            self.tell_attached(&Said::Paused { paused, by: by.to_string() });
         }
         let LiveSession { exit, exit_at, settled, log, .. } = &self.session;
         if exit.is_some() && !settled && (!log.is_recording() || now >= *exit_at + SETTLE) {

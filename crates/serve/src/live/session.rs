@@ -33,6 +33,8 @@ pub(super) struct LiveSession {
     pub(super) exit_at: Time,
     /// Clients were told: its recordings have ended, too, or take too long.
     pub(super) settled: bool,
+    /// Clients were told that the recordings are paused.
+    pub(super) pause_told: bool,
     /// How many failed recordings clients have been told of.
     pub(super) failures_told: usize,
     /// It is not known how the program ended.
@@ -91,6 +93,7 @@ impl LiveSession {
 pub(super) fn recording_state(recording: &RecordingStatus) -> bus::RecordingState {
     match (recording.ended, &recording.error) {
         (_, Some(_)) => bus::RecordingState::Failed,
+        (false, None) if recording.paused => bus::RecordingState::Paused,
         (false, None) => bus::RecordingState::Running,
         (true, None) => bus::RecordingState::Finished,
     }

@@ -299,7 +299,8 @@ impl<'a> Deck<'a> {
                 continue;
             }
             // A pause that is too long is cut short.
-            if let Some(idle) = self.idle
+            let idle = if self.player.is_after_pause() { Some(Duration::ZERO) } else { self.idle };
+            if let Some(idle) = idle
                 && at.since(here) > idle
                 && due < at - idle
                 && due >= here

@@ -30,6 +30,7 @@ use tapdeck_tape::ahr::parts::{INSTRUCTIONS, META};
 use tapdeck_tape::ahr::{AhrWriter, Quality, part_blocks};
 use tapdeck_tape::cassette::{Refusal, header_losses};
 use tapdeck_tape::cast::{theme_of, theme_value};
+use tapdeck_tape::edit::Unpaused;
 use tapdeck_tape::event::Count;
 use tapdeck_tape::export::{self, Annotations, HtmlOptions, LinesAs, SvgOptions};
 use tapdeck_tape::zst::ZstWriter;
@@ -427,6 +428,9 @@ impl Conversion {
         let Opened { from, reader, count, total, beside, annotations, edited } = self.open()?;
         #[cfg(feature = "raster")]
         let largest = self.largest_screen()?;
+        // Only a native recording tells of its pauses. In other formats they take no time.
+        let native = container.is_some_and(|to| to.format == Format::Ahr);
+        let reader = if native { reader } else { Box::new(Unpaused::new(reader)) };
         let mut reader = self.watch(reader, count, total);
         let (losses, written) = match container {
             Some(Container { format: Format::Cassette, .. }) => {

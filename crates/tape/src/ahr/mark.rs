@@ -2,6 +2,8 @@
 //! a code that is not in it is kept as it is, so that a file written by a later version passes
 //! through unharmed.
 
+use crate::event::Kind;
+
 /// Codes below this belong to the original writer, which gave them no meaning that we could know.
 const BASE: u32 = 256;
 
@@ -16,7 +18,7 @@ const BASE: u32 = 256;
 /// | 261 | a turn ended | number of the turn |
 /// | 262 | the talking stick changed hands | fencing number, low 32 bits |
 /// | 263 | recording paused | 0 |
-/// | 264 | recording resumed | 0 |
+/// | 264 | recording resumed | bytes of DATA that follow and draw the screen again |
 /// | 265 | the DATA that follow come from another stream | 1 stdout, 2 stderr |
 /// | 266 | the program was suspended | 0 |
 /// | 267 | the program was resumed | 0 |
@@ -44,8 +46,9 @@ pub enum Mark {
     Stick(u32),
     /// Recording was paused on purpose.
     Paused,
-    /// Recording went on.
-    Resumed,
+    /// Recording went on. As many bytes of the output that follows were not written by the program:
+    /// they bring the screen from what it was at the pause to what it is now.
+    Resumed(u32),
     /// The DATA that follow come from this stream: 1 is stdout, 2 is stderr.
     Stream(u32),
     /// The program was stopped (job control).
@@ -69,6 +72,13 @@ pub enum Mark {
     },
 }
 
+impl From<Mark> for Kind {
+    fn from(mark: Mark) -> Self {
+        let (code, val) = mark.to_raw();
+        Self::Mark { code, val }
+    }
+}
+
 impl Mark {
     /// The pair as it stands in the record.
     pub(crate) fn to_raw(self) -> (u32, u32) {
@@ -80,7 +90,7 @@ impl Mark {
             Self::TurnEnd(v) => (BASE + 5, v),
             Self::Stick(v) => (BASE + 6, v),
             Self::Paused => (BASE + 7, 0),
-            Self::Resumed => (BASE + 8, 0),
+            Self::Resumed(v) => (BASE + 8, v),
             Self::Stream(v) => (BASE + 9, v),
             Self::ChildSuspended => (BASE + 10, 0),
             Self::ChildResumed => (BASE + 11, 0),
@@ -102,7 +112,7 @@ impl Mark {
             (5, v) => Self::TurnEnd(v),
             (6, v) => Self::Stick(v),
             (7, 0) => Self::Paused,
-            (8, 0) => Self::Resumed,
+            (8, v) => Self::Resumed(v),
             (9, v) => Self::Stream(v),
             (10, 0) => Self::ChildSuspended,
             (11, 0) => Self::ChildResumed,

@@ -75,6 +75,14 @@ pub struct Summary {
     pub missing_bytes: u64,
     /// DATA records that begin before the end of the one before.
     pub overlaps: u64,
+    /// How often the recording was paused.
+    pub pauses: u64,
+    /// How long it was paused in sum, in nanoseconds.
+    pub paused_ns: u64,
+    /// When the pause began that it ends in.
+    pub paused_at: Option<u64>,
+    /// Bytes of output that draw the screen again behind pauses.
+    pub redrawn_bytes: u64,
     /// How the program ended, if the recording says so.
     pub ending: Option<Ending>,
     /// Whether the last block read says that it is the last.
@@ -122,6 +130,12 @@ impl Summary {
     /// From the first record to the last.
     pub fn duration(&self) -> Duration {
         Duration::from_nanos(self.last_ts.unwrap_or(0).saturating_sub(self.first_ts.unwrap_or(0)))
+    }
+
+    /// How long it was paused, with the pause that it ends in.
+    pub fn paused(&self) -> Duration {
+        let open = self.paused_at.map_or(0, |at| self.last_ts.unwrap_or(at).saturating_sub(at));
+        Duration::from_nanos(self.paused_ns.saturating_add(open))
     }
 
     /// Adds a block and its records.
@@ -218,6 +232,15 @@ impl Summary {
                 match mark {
                     Mark::Exit(code) => self.ending = Some(Ending::Exit(code)),
                     Mark::Signal(number) => self.ending = Some(Ending::Signal(number)),
+                    Mark::Paused => {
+                        self.pauses += 1;
+                        self.paused_at = Some(record.ts_ns);
+                    }
+                    Mark::Resumed(drawn) => {
+                        let since = self.paused_at.take().unwrap_or(record.ts_ns);
+                        self.paused_ns = self.paused_ns.saturating_add(record.ts_ns.saturating_sub(since));
+                        self.redrawn_bytes += u64::from(drawn);
+                    }
                     Mark::Repaired(n) => self.repaired_loss += u64::from(n),
                     _ => {}
                 }

@@ -22,6 +22,7 @@ mod position;
 mod reader;
 #[cfg(test)]
 mod tests;
+mod unpaused;
 
 pub use join::{JoinReader, Joined, Part};
 pub use locate::{Located, NotFound, Spot, locate};
@@ -29,3 +30,4 @@ pub use moved::{Moved, MovedLines, Removed};
 pub use plan::{EditError, Edits, Plan};
 pub use position::Position;
 pub use reader::EditReader;
+pub use unpaused::Unpaused;

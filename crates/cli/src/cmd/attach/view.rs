@@ -36,8 +36,9 @@ const REST: Duration = Duration::from_millis(20);
 const PAINT: Duration = Duration::from_millis(16);
 
 pub(super) struct View {
-    /// The session's name.
+    /// The session's name, and that of this client in it.
     name: String,
+    party: String,
     /// Whether to say at the start how to leave.
     hints: bool,
     detach_keys: Keys,
@@ -90,6 +91,7 @@ impl View {
         let session = size_in(opened.cols, opened.rows);
         Ok(Self {
             name: human::printable(name),
+            party: opened.name.clone(),
             hints: Config::load()?.attach.hint,
             detach_keys,
             own: keyboard.screen_size().filter(|_| keyboard.is_there()).unwrap_or(session),
@@ -332,7 +334,13 @@ impl View {
                 return Some(AttachEnd::Exited(ended, exit.recording_error));
             }
             Said::Marked => self.notify("marked"),
-            Said::Error { about: Some(about), message } if about == "mark" => {
+            Said::Paused { paused, by } => {
+                let what = if paused { "the recording is paused" } else { "the recording goes on" };
+                let by =
+                    if by == self.party { String::new() } else { format!(" ({})", human::printable(&by)) };
+                self.notify(&format!("{what}{by}"));
+            }
+            Said::Error { about: Some(about), message } if matches!(&*about, "mark" | "pause") => {
                 self.notify(&human::printable(&message));
             }
             Said::Recording { error, .. } => {
@@ -356,7 +364,7 @@ impl View {
                 self.dismiss_notice();
             }
             match typed {
-                Typed::Through(_) | Typed::Take | Typed::Release | Typed::Mark
+                Typed::Through(_) | Typed::Take | Typed::Release | Typed::Mark | Typed::Pause
                     if self.read_only.is_some() =>
                 {
                     self.notify(self.read_only.unwrap_or_default());
@@ -376,6 +384,7 @@ impl View {
                 }
                 Typed::Release => self.attachment.control(&Asked::Release)?,
                 Typed::Mark => self.attachment.control(&Asked::Mark { label: String::new() })?,
+                Typed::Pause => self.attachment.control(&Asked::Pause { pause: None })?,
                 Typed::Help if helped => {}
                 Typed::Help => self.show_help(),
             }

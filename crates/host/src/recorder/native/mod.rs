@@ -204,6 +204,15 @@ impl NativeTap {
                 self.push(Record::mark(ts, Mark::Label(self.markers)));
                 self.write_event(&events::marker(ts, self.markers, &label, &by));
             }
+            Event::RecordingPaused { by } => {
+                self.push(Record::mark(ts, Mark::Paused));
+                self.write_event(&events::paused(ts, &by));
+            }
+            Event::RecordingResumed { by, redraw, .. } => {
+                let drawn = u32::try_from(redraw.len()).unwrap_or(u32::MAX);
+                self.push(Record::mark(ts, Mark::Resumed(drawn)));
+                self.write_event(&events::resumed(ts, &by));
+            }
             Event::TurnStarted { number, .. } => self.push(Record::mark(ts, Mark::TurnStart(number))),
             Event::TurnEnded(turn) => {
                 self.push(Record::mark(ts, Mark::TurnEnd(turn.number)));
