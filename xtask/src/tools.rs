@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use anyhow::Result;
 
 /// Programs that the tests drive, and the Debian package of each.
-const PROGRAMS: [(&str, &str); 35] = [
+const PROGRAMS: [(&str, &str); 36] = [
     ("vttest", "vttest"),
     ("tmux", "tmux"),
     ("vim", "vim"),
@@ -43,6 +43,7 @@ const PROGRAMS: [(&str, &str); 35] = [
     ("scriptreplay", "bsdutils"),
     ("setpriv", "util-linux"),
     ("age", "age"),
+    ("ffmpeg", "ffmpeg"),
 ];
 
 /// Installs the missing programs with `apt-get`, where that is possible. A test that needs one that
