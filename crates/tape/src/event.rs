@@ -35,6 +35,8 @@ pub struct Header {
     pub started: Option<WallTime>,
     /// The command line as text.
     pub command: Option<String>,
+    /// Program and arguments, where the format keeps them apart.
+    pub argv: Vec<String>,
     /// The folder that the program was started in.
     pub folder: Option<String>,
     /// A title for people.

@@ -144,6 +144,7 @@ impl<R: Read> AhrEvents<R> {
     fn describe(&mut self, meta: &Meta) {
         let header = &mut self.header;
         header.command = (!meta.cmd.is_empty()).then(|| shell_words(&meta.cmd));
+        header.argv = meta.argv().iter().map(|arg| String::from_utf8_lossy(arg).into_owned()).collect();
         header.folder.clone_from(&meta.cwd);
         header.title.clone_from(&meta.title);
         header.tags.clone_from(&meta.tags);
@@ -322,7 +323,10 @@ impl AhrWriter {
     pub fn meta(header: &Header) -> Meta {
         let mut meta = Meta::new();
         meta.started_at = header.started.unwrap_or_default();
-        meta.cmd = header.command.iter().cloned().collect();
+        match header.argv.is_empty() {
+            true => meta.cmd = header.command.iter().cloned().collect(),
+            false => meta.set_argv(&header.argv),
+        }
         meta.cwd.clone_from(&header.folder);
         meta.title.clone_from(&header.title);
         meta.tags.clone_from(&header.tags);

@@ -29,6 +29,7 @@ impl CassetteReader {
             size: Some(terminal.initial_size()),
             started: text("started_at_ns").and_then(|v| v.as_u64()).map(WallTime::from_nanos),
             command: Some(cassette.manifest.command.argv.join(" ")).filter(|c| !c.is_empty()),
+            argv: cassette.manifest.command.argv.clone(),
             title: text("title").and_then(|v| v.as_str().map(Into::into)),
             term: terminal.term.clone(),
             pipes: text("pipes").and_then(|v| v.as_bool()).unwrap_or_default(),
@@ -126,7 +127,10 @@ pub fn header_losses(header: &Header) -> Losses {
 pub fn from_header(closing: &mut Closing, header: &Header) {
     let manifest = &mut closing.manifest;
     manifest.terminal.term.clone_from(&header.term);
-    manifest.command.argv = header.command.iter().cloned().collect();
+    manifest.command.argv = match header.argv.is_empty() {
+        true => header.command.iter().cloned().collect(),
+        false => header.argv.clone(),
+    };
     if let Some(name) = header.command.as_ref().and_then(|c| c.split_whitespace().next()) {
         manifest.harness.name = name.rsplit('/').next().unwrap_or(name).to_owned();
     }

@@ -289,6 +289,7 @@ impl From<HeadLine> for Header {
                 (ns < u64::MAX as f64).then_some(WallTime::from_nanos(ns as u64))
             }),
             command: head.command,
+            argv: Vec::new(),
             folder: None,
             title: head.title,
             term: kind.or_else(|| env.get("TERM").cloned()),
