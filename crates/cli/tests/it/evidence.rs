@@ -256,3 +256,61 @@ fn an_account_is_waited_for() {
     passes(&second.wait_with_output().expect("it ends"));
     assert!(Cassette::open(&home.path("two")).is_ok());
 }
+
+/// A scenario says of its run what `cassette record` is told by options.
+#[test]
+fn a_scenario_carries_what_its_run_is_evidence_for() {
+    let home = Home::new();
+    let write = |more: &str| {
+        let program = "program:\n  run: [sh, -c, 'echo ready']\n  version_from: echo; echo agent 3.2.1\n  capability: conversation\n  \
+                       permission_mode: plan\n  account_class: pro\n  freshness: 24h\n";
+        let rest = "steps:\n  - expect: {contains: ready}\nassert:\n  - {exit: 0}\n";
+        fs::write(home.path("a.scenario.yaml"), format!("{program}{more}{rest}")).expect("written");
+    };
+    write("  check: test -n \"$HOME\" && test -z \"$XDG_STATE_HOME\"\n  account: me\n");
+    passes(&home.run(["test", "--record", "a.scenario.yaml"]));
+    let manifest = object(&home.path("a.cassette/manifest.json"));
+    let harness = &manifest["harness"];
+    assert_eq!(
+        (&harness["binary_version"], &harness["capability"]),
+        (&"agent 3.2.1".into(), &"conversation".into())
+    );
+    assert_eq!((&harness["account_class"], &harness["freshness_window"]), (&"pro".into(), &"24h".into()));
+    assert_eq!(manifest["command"]["permission_mode"], "plan");
+    passes(&home.run(["cassette", "verify", "--fresh", "a.cassette"]));
+    write("  check: echo signed out; false\n");
+    let output = home.run(["test", "--live", "a.scenario.yaml"]);
+    fails(&output, "check: echo signed out; false");
+    assert!(said(&output).contains("signed out\n"), "{}", said(&output));
+    // The account is in use, and is waited for in vain.
+    write("  account: me\n  account_wait: 50ms\n");
+    let hold = ["cassette", "record", "--headless", "--account", "me", "c", "--", "sh", "-c"];
+    let script = "until [ -e go ]; do sleep 0.05; done";
+    let mut holder = home.tapdeck(hold).arg(script).stdin(Stdio::null()).spawn().expect("it starts");
+    let lock = home.path("state/tapdeck/locks/me.lock");
+    eventually("the lock", || fs::read_to_string(&lock).is_ok_and(|text| text.contains("pid")));
+    fails(&home.run(["test", "--live", "a.scenario.yaml"]), "is in use by process");
+    fs::write(home.path("go"), "").expect("written");
+    assert!(holder.wait().expect("it ends").success());
+    passes(&home.run(["test", "--live", "a.scenario.yaml"]));
+    write("  account_class: x\n");
+    assert!(
+        said(&home.run(["test", "--live", "a.scenario.yaml"])).contains("account_class"),
+        "a key stands twice"
+    );
+    fs::write(home.path("a.scenario.yaml"), "program:\n  run: [sh]\n  freshness: banana\n").expect("written");
+    fails(&home.run(["test", "--live", "a.scenario.yaml"]), "\"banana\" is no length of time");
+}
+
+/// An argument with a blank became two when a cassette went through a recording.
+#[test]
+fn arguments_stay_a_list_through_a_conversion() {
+    let home = Home::new();
+    let argv = ["sh", "-c", "echo 'a  b' \"$1\"", "name", "two words", ""];
+    passes(&record(&home, &["c"], &argv));
+    passes(&home.run(["convert", "c", "-o", "d.ahr"]));
+    passes(&home.run(["convert", "d.ahr", "-o", "e.cassette"]));
+    for name in ["c", "e.cassette"] {
+        assert_eq!(object(&home.path(name).join("manifest.json"))["command"]["argv"], json!(argv), "{name}");
+    }
+}

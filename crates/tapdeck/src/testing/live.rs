@@ -12,11 +12,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tapdeck_core::check::{Claim, Timeline, Trace, seconds};
-use tapdeck_host::Clock;
 use tapdeck_host::backend::{Container, Place, PlaceError};
 use tapdeck_host::cassette::{
-    CassetteFolder, CommitError, executables, name_binary, new_uuid, rfc3339, scrub, scrub_rules,
+    AccountLock, CassetteFolder, CommitError, LockError, executables, name_binary, new_uuid, rfc3339, scrub,
+    scrub_rules,
 };
+use tapdeck_host::{Clock, state_folder};
 use tapdeck_tape::cassette::{
     Binary, Cassette, Closing, Command, ContentDigest, Files, Harness, Manifest, Provenance, ReplayMode,
     Terminal, Timing, VERSION, names,
@@ -32,6 +33,11 @@ use crate::OutFile;
 /// What a program gets when its scenario does not say: enough to start, nothing to leak.
 const ALLOWED: [&str; 1] = ["PATH"];
 const GIVEN: [(&str, &str); 3] = [("TERM", "xterm-256color"), ("LANG", "C.UTF-8"), ("TZ", "UTC")];
+
+/// How long a scenario waits for an account by default, and how long before it looks whether it is
+/// still wanted.
+const ACCOUNT_WAIT: Duration = Duration::from_secs(600);
+const ACCOUNT_LOOK: Duration = Duration::from_secs(1);
 
 /// How exact the times of a recorded scenario are.
 const RESOLUTION: Duration = Duration::from_millis(10);
@@ -92,7 +98,27 @@ fn run_program(loaded: &Loaded, spec: &Spec, (place, halt): (Option<&Place>, &Ha
     if place.is_local() {
         ran.binaries = binaries(spec, &work);
     }
-    let mut session = match start(loaded, spec, (place, halt), &work) {
+    // Until the end of the run.
+    let _account = match account(spec, halt) {
+        Ok(lock) => lock,
+        Err(e) => return ran.faults.push(Fault::new("the account is free", e)),
+    };
+    let ask = |command: &str| say(loaded, spec, (place.clone(), halt), &work, command);
+    if let Some(check) = &spec.evidence.check
+        && let Err(e) = ask(check)
+    {
+        return ran.faults.push(Fault {
+            details: e.details().to_owned(),
+            ..Fault::new(format!("check: {check}"), e.message())
+        });
+    }
+    if let Some(command) = &spec.evidence.version_from {
+        match ask(command) {
+            Ok(text) => ran.version = text.lines().map(str::trim).find(|l| !l.is_empty()).map(str::to_owned),
+            Err(e) => return ran.faults.push(Fault::new(format!("version_from: {command}"), e.message())),
+        }
+    }
+    let mut session = match start(loaded, spec, &spec.run, (place, halt), &work) {
         Ok(session) => session,
         Err(e) => return ran.faults.push(Fault::new("the program starts", e.message())),
     };
@@ -223,15 +249,42 @@ fn policy(loaded: &Loaded) -> EnvPolicy {
     })
 }
 
+/// Locks the account that the program uses, if the scenario names one, waiting for it.
+fn account(spec: &Spec, halt: &Halt) -> Result<Option<AccountLock>, String> {
+    let Some(account) = &spec.evidence.account else { return Ok(None) };
+    let limit = spec.evidence.account_wait.unwrap_or(ACCOUNT_WAIT);
+    let (clock, folder) = (Clock::start(), state_folder().join("locks"));
+    loop {
+        let left = limit.saturating_sub(clock.elapsed());
+        match AccountLock::wait(&folder, account, &clock, left.min(ACCOUNT_LOOK)) {
+            Ok(lock) => return Ok(Some(lock)),
+            Err(LockError::Held { .. }) if !left.is_zero() && !halt.is_called() => {}
+            Err(e) => return Err(e.to_string()),
+        }
+    }
+}
+
+/// Runs a command where the program is to run, and as that; returns what it printed.
+fn say(loaded: &Loaded, spec: &Spec, at: (Place, &Halt), folder: &Path, command: &str) -> TestResult<String> {
+    let argv = ["/bin/sh", "-c", command].map(str::to_owned);
+    let mut session = start(loaded, spec, &argv, at, folder)?;
+    session.wait_exit()?;
+    let text = session.text();
+    let finished = session.finish()?;
+    finished.success().map_err(|e| super::TestError::with(e.message(), text.clone()))?;
+    Ok(text)
+}
+
 fn start(
     loaded: &Loaded,
     spec: &Spec,
+    argv: &[String],
     (mut place, halt): (Place, &Halt),
     folder: &Path,
 ) -> TestResult<Session> {
     let env = policy(loaded);
     let size = loaded.scenario.size;
-    let mut program = Program::new(&spec.run)
+    let mut program = Program::new(argv)
         .size(size.cols, size.rows)
         .timeout(spec.timeout)
         .patience(loaded.scenario.within)
@@ -490,7 +543,14 @@ fn closing(loaded: &Loaded, ran: &Ran) -> std::io::Result<Closing> {
         optional: Default::default(),
         extra,
     };
-    name_binary(&mut manifest.harness, ran.binaries.clone(), None);
+    name_binary(&mut manifest.harness, ran.binaries.clone(), ran.version.clone());
+    if let Some(Source::Program(spec)) = &loaded.scenario.source {
+        let evidence = &spec.evidence;
+        manifest.harness.account_class.clone_from(&evidence.account_class);
+        manifest.harness.capability = evidence.capability.clone().map(JsonValue::from);
+        manifest.harness.freshness_window.clone_from(&evidence.freshness);
+        manifest.command.permission_mode.clone_from(&evidence.permission_mode);
+    }
     let mut closing = Closing::new(manifest);
     if !ran.left.is_empty() {
         closing.outcome.metadata.insert("leaked", JsonValue::of(&ran.left));

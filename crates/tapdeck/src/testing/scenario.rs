@@ -188,6 +188,8 @@ pub(super) struct Ran {
     pub(super) folder: Option<PathBuf>,
     /// The command lines of the processes that it left behind.
     pub(super) left: Vec<String>,
+    /// What the program told of its version.
+    pub(super) version: Option<String>,
     /// The files that ran.
     pub(super) binaries: Vec<Binary>,
     /// Where it ran, if not here.

@@ -23,7 +23,7 @@ use tapdeck_core::check::{Claim, Condition, ParseError, length};
 use tapdeck_core::scrub::{Rule, Rules};
 use tapdeck_term::Size;
 
-use crate::cassette::ReplayMode;
+use crate::cassette::{ReplayMode, parse_window};
 
 pub use bind::bind;
 pub use pins::{PinChange, PinError, Pins};
@@ -129,6 +129,29 @@ pub struct Program {
     pub copy: Vec<String>,
     /// Its time limit.
     pub timeout: Duration,
+    /// What its run is evidence for.
+    pub evidence: Box<Evidence>,
+}
+
+/// What a run is evidence for, and what must hold before it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Evidence {
+    /// A command that must succeed before the run, in its environment.
+    pub check: Option<String>,
+    /// The account that the program uses; runs with one account come one after the other.
+    pub account: Option<String>,
+    /// How long to wait for an account that is in use.
+    pub account_wait: Option<Duration>,
+    /// The kind of account.
+    pub account_class: Option<String>,
+    /// A command that prints the program's version.
+    pub version_from: Option<String>,
+    /// How long a cassette of the run may be believed.
+    pub freshness: Option<String>,
+    /// What the run demonstrates.
+    pub capability: Option<String>,
+    /// The permission mode that the program runs with.
+    pub permission_mode: Option<String>,
 }
 
 /// A claim, with where it stands.
@@ -269,6 +292,20 @@ fn read_program(raw: raw::Program) -> Result<Program, ScenarioError> {
         }
     }
     let timeout = condition::read_at(&raw.timeout, length)?.unwrap_or(TIMEOUT);
+    let freshness = condition::read_at(&raw.freshness, |text| {
+        let wrong = || format!("{text:?} is no length of time such as 15m, 24h or 7d");
+        parse_window(text).map(|_| text.to_owned()).ok_or_else(wrong)
+    })?;
+    let evidence = Evidence {
+        check: raw.check,
+        account: raw.account,
+        account_wait: condition::read_at(&raw.account_wait, length)?,
+        account_class: raw.account_class,
+        version_from: raw.version_from,
+        freshness,
+        capability: raw.capability,
+        permission_mode: raw.permission_mode,
+    };
     Ok(Program {
         run: raw.run.value,
         on: raw.on.map(|at| (at.line, at.value)),
@@ -276,5 +313,6 @@ fn read_program(raw: raw::Program) -> Result<Program, ScenarioError> {
         files: raw.files.into_iter().map(|(name, at)| (name, at.value)).collect(),
         copy: raw.copy.into_iter().map(|at| at.value).collect(),
         timeout,
+        evidence: Box::new(evidence),
     })
 }

@@ -198,6 +198,14 @@ pub(super) struct Program {
     #[serde(default)]
     pub(super) copy: Vec<At<String>>,
     pub(super) timeout: Option<At<String>>,
+    pub(super) check: Option<String>,
+    pub(super) account: Option<String>,
+    pub(super) account_wait: Option<At<String>>,
+    pub(super) account_class: Option<String>,
+    pub(super) version_from: Option<String>,
+    pub(super) freshness: Option<At<String>>,
+    pub(super) capability: Option<String>,
+    pub(super) permission_mode: Option<String>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
