@@ -593,7 +593,7 @@ class RecordingList(_RecordingList, total=False):
 
 
 if TYPE_CHECKING:
-    RecordingState = Union[Literal["running"], Literal["finished"], Literal["failed"], Literal["unknown"]]
+    RecordingState = Union[Literal["running"], Literal["paused"], Literal["finished"], Literal["failed"], Literal["unknown"]]
 
 
 class _Resize(TypedDict):

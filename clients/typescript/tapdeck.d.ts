@@ -360,7 +360,7 @@ export interface RecordingList {
 }
 
 /** The state of a recording. */
-export type RecordingState = "running" | "finished" | "failed" | "unknown";
+export type RecordingState = "running" | "paused" | "finished" | "failed" | "unknown";
 
 /** `RESIZE`: sets the size of the session's terminal. */
 export interface Resize {
