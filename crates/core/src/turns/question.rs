@@ -146,6 +146,8 @@ impl Standing {
             (Form::Menu, Pressed::Enter) => {
                 let at = self.marked.or(now.marked())?;
                 match &options.get(at)?.label {
+                    // Switching a check box decides nothing yet.
+                    _ if options[at].checked.is_some() => None,
                     // A field shows what was typed there.
                     label if now.is_field(at) => Some(Answered::Text(label.clone())),
                     _ => Some(Answered::Option(at)),
@@ -155,6 +157,7 @@ impl Standing {
             (Form::Menu, Pressed::Escape) => Some(at("(esc)").map_or(Answered::Escape, Answered::Option)),
             (Form::Menu, Pressed::Char(c)) => {
                 let digit = (0..options.len()).find(|at| now.digit(*at) == Some(c) && !now.is_field(*at));
+                let digit = digit.filter(|at| options[*at].checked.is_none());
                 digit.or_else(|| at(&format!("({})", c.to_ascii_lowercase()))).map(Answered::Option)
             }
             (Form::Line { secret, .. }, Pressed::Enter) => {

@@ -230,9 +230,17 @@ impl AnswerWork {
                 return Progress::Press(keys);
             }
         }
+        if let Some(over) = self.switched(&dialog) {
+            return over;
+        }
         // What has written to the dialog may be its reaction, which must not be taken twice.
         if let (Keys::Text, Act::Field(at, text)) = (sent.keys, &self.act) {
             return match dialog.shows(*at, text) && now >= sent.at + GONE {
+                // Text checks the box of its field. Enter would uncheck it.
+                true if dialog.options.get(*at).is_some_and(|option| option.checked.is_some()) => over(
+                    AnswerOutcome::Answered,
+                    format!("the text stands at option {}; more can be chosen", dialog.options[*at].number),
+                ),
                 true => Progress::Press(Keys::Enter),
                 false => {
                     Progress::Wait("the text was typed, and has not come on the screen; Enter was not sent")
@@ -246,6 +254,18 @@ impl AnswerWork {
             return Progress::Press(sent.keys);
         }
         Progress::Wait("the keys were sent, and the question still stands")
+    }
+
+    /// Whether the check box that was to be switched is switched, and the dialog still stands.
+    fn switched(&self, dialog: &Dialog) -> Option<Progress> {
+        let Act::Option(at) = self.act else { return None };
+        let (was, is) = (self.dialog.options.get(at)?, dialog.options.get(at)?);
+        if was.checked? == is.checked? {
+            return None;
+        }
+        let state = if is.checked? { "checked" } else { "not checked any more" };
+        let why = format!("option {} is {state}; more can be chosen", is.number);
+        Some(over(AnswerOutcome::Answered, why))
     }
 
     /// Judges a screen without the dialog.
@@ -390,7 +410,10 @@ impl AnswerWork {
         Outcome {
             outcome,
             evidence,
-            question: Some(question_of(&self.dialog)),
+            // A form of check boxes still stands, with other boxes checked.
+            question: Some(question_of(
+                &self.dialog.again(look.term()).unwrap_or_else(|| self.dialog.clone()),
+            )),
             sent: self.sent.is_some().then(|| self.said()),
             next: next.as_ref().map(question_of),
             state: detector.map(|d| judged(d.judgement())),

@@ -1,6 +1,6 @@
 //! Which option an answer means.
 
-use super::{Dialog, DialogOption, Form, Reply};
+use super::{Dialog, DialogOption, Form, Reply, unboxed};
 
 /// An answer, as people and programs give it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,7 +58,8 @@ pub enum NoChoice {
 }
 
 /// First words of an option that consents.
-const YES: [&str; 9] = ["yes", "y", "allow", "approve", "accept", "proceed", "continue", "trust", "ok"];
+const YES: [&str; 10] =
+    ["yes", "y", "allow", "approve", "accept", "proceed", "continue", "submit", "trust", "ok"];
 /// First words of an option that refuses.
 const NO: [&str; 13] = [
     "no", "n", "deny", "reject", "decline", "cancel", "don't", "disallow", "abort", "exit", "quit", "skip",
@@ -138,7 +139,11 @@ impl Dialog {
     fn consent(&self) -> Option<Reply> {
         let consents = |o: &DialogOption| {
             let label = plain(&o.label);
-            YES.contains(&first_word(&label)) && !MORE.iter().any(|more| label.contains(more))
+            let is_form = self.options.iter().any(|option| option.checked.is_some());
+            // What sends off a form consents to whatever is checked in it.
+            YES.contains(&first_word(&label))
+                && !(is_form && o.checked.is_none())
+                && !MORE.iter().any(|more| label.contains(more))
         };
         match self.options.iter().position(consents) {
             Some(at) => Some(self.pick(at)),
@@ -196,7 +201,7 @@ impl Dialog {
 
 /// A label as it is compared: lower case, with plain apostrophes.
 fn plain(label: &str) -> String {
-    label.to_lowercase().replace('’', "'")
+    unboxed(label).to_lowercase().replace('’', "'")
 }
 
 fn first_word(label: &str) -> &str {

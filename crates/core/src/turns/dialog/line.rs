@@ -74,7 +74,14 @@ pub(super) fn stands(dialog: &Dialog, term: &Term) -> bool {
 
 fn word(label: &str, types: &str, marked: bool, place: usize) -> DialogOption {
     let number = u32::try_from(place + 1).unwrap_or(u32::MAX);
-    DialogOption { number, label: label.to_owned(), marked, types: Some(types.to_owned()), field: false }
+    DialogOption {
+        number,
+        label: label.to_owned(),
+        marked,
+        types: Some(types.to_owned()),
+        field: false,
+        checked: None,
+    }
 }
 
 /// Options by a letter in parentheses.

@@ -2,7 +2,7 @@
 
 use tapdeck_term::Term;
 
-use super::{DETAIL, Dialog, DialogOption, Form, OPTIONS, joined};
+use super::{DETAIL, Dialog, DialogOption, Form, OPTIONS, check_box, joined};
 
 /// What stands in front of the marked option.
 const MARKS: [char; 8] = ['❯', '›', '●', '▶', '➤', '→', '◉', '>'];
@@ -16,6 +16,8 @@ const SIDES: [char; 6] = ['│', '┃', '║', '▌', '▏', '▕'];
 const BULLETS: [char; 12] = ['•', '●', '◦', '✗', '✔', '■', '✻', '✶', '✽', '✢', '⏺', '✦'];
 /// Words of an option that is a field for text.
 const FIELDS: [&str; 4] = ["type something", "type your", "type here", "enter your own"];
+/// Labels of what sends off a form of check boxes, without a number.
+const SUBMITS: [&str; 3] = ["submit", "next", "done"];
 /// A row with so many of them is a rule.
 const RULE: usize = 10;
 
@@ -44,17 +46,54 @@ fn menu(rows: &[String]) -> Option<Dialog> {
     let is_marked = |text: &String| row(text).filter(|row| row.marked);
     let (at, marked) =
         rows.iter().enumerate().rev().find_map(|(y, text)| is_marked(text).map(|row| (y, row)))?;
+    // The mark may stand at what sends off the numbered check boxes above it.
+    let boxes = || rows[..at].iter().enumerate().rev().take(BOXED).find_map(|(y, text)| boxed_row(text, y));
+    let (at, marked) = match boxes().filter(|_| is_submit(&marked)) {
+        Some(last_box) => last_box,
+        None => (at, marked),
+    };
     let (first, mut options) = above(rows, at, &marked);
     let place = options.len();
     options.push(option(&marked, place));
     let last = below(rows, at, &marked, &mut options);
+    let highest = options.iter().filter(|o| o.number != UNNUMBERED).map(|o| o.number).max().unwrap_or(0);
+    for option in options.iter_mut().filter(|o| o.number == UNNUMBERED) {
+        option.number = highest + 1;
+    }
     let escape = rows[first..].iter().any(|text| names_escape(text));
     let says_enter = || rows[first..].iter().any(|text| text.to_lowercase().contains("enter"));
     // A mark without a number also stands in front of prompts. A dialog says how to leave it.
     if marked.number.is_none() && (options.len() < 2 || !(escape || says_enter())) {
         return None;
     }
-    dialog(rows, (top(rows, first), first, last), options, escape)
+    dialog(rows, (below_gap(rows, top(rows, first), first), first, last), options, escape)
+}
+
+/// Returns the first row of a dialog without a question: two blank rows part it from the end of a
+/// conversation above it.
+fn below_gap(rows: &[String], top: usize, first: usize) -> usize {
+    let is_blank = |y: usize| rows[y].trim().is_empty();
+    let Some(last) = (top..first).rev().find(|y| !is_blank(*y)) else { return top };
+    if (top..first).any(|y| rows[y].contains('?')) {
+        return top;
+    }
+    let gap = (top..last.saturating_sub(1)).rev().find(|y| is_blank(*y) && is_blank(*y + 1));
+    gap.map_or(top, |y| y + 2)
+}
+
+/// Rows between the last check box and what sends them off, at most.
+const BOXED: usize = 4;
+/// The number of an option until all numbers are known.
+const UNNUMBERED: u32 = u32::MAX;
+
+/// Returns a row and its place if it is a numbered check box.
+fn boxed_row(text: &str, y: usize) -> Option<(usize, Row)> {
+    let row = row(text)?;
+    (row.number.is_some() && check_box(&row.label).is_some()).then_some((y, row))
+}
+
+fn is_submit(row: &Row) -> bool {
+    row.number.is_none() && SUBMITS.contains(&row.label.to_lowercase().as_str())
 }
 
 /// Rows from the bottom that may say how to close a panel.
@@ -63,8 +102,18 @@ const HINT: usize = 3;
 /// A panel without options, such as a status page.
 fn panel(rows: &[String]) -> Option<Dialog> {
     let mut used = rows.iter().enumerate().rev().filter(|(_, text)| !text.trim().is_empty()).take(HINT);
-    let (hint, _) = used.find(|(_, text)| names_escape(text))?;
-    dialog(rows, (top(rows, hint), hint, hint), Vec::new(), true)
+    if let Some((hint, _)) = used.find(|(_, text)| names_escape(text)) {
+        return dialog(rows, (top(rows, hint), hint, hint), Vec::new(), true);
+    }
+    // The edge of a panel that fills the rest of the screen.
+    let edge = rows.iter().rposition(|text| is_edge(text))?;
+    let last = rows.iter().rposition(|text| !text.trim().is_empty()).filter(|last| *last > edge)?;
+    dialog(rows, (edge + 1, last + 1, last), Vec::new(), true)
+}
+
+/// Whether a row is the upper edge of a panel, in which words may stand.
+fn is_edge(text: &str) -> bool {
+    text.starts_with('▔') && text.chars().filter(|c| *c == '▔').count() >= RULE
 }
 
 /// Makes a dialog of its first row, the row below its text and its last row.
@@ -74,7 +123,8 @@ fn dialog(
     options: Vec<DialogOption>,
     escape: bool,
 ) -> Option<Dialog> {
-    let detail = rows[top..end].iter().filter(|text| !text.trim().is_empty() && !is_rule(text));
+    let is_text = |text: &&String| !text.trim().is_empty() && !is_rule(text) && !is_more(text);
+    let detail = rows[top..end].iter().filter(is_text);
     Some(Dialog {
         question: question(&rows[top..end]),
         detail: outdented(detail.map(|text| text.trim_end().to_owned()).collect()),
@@ -132,7 +182,18 @@ fn option(row: &Row, place: usize) -> DialogOption {
     let types = row.number.filter(|n| (1..=9).contains(n)).map(|n| n.to_string());
     let label = row.label.to_lowercase();
     let field = FIELDS.iter().any(|words| label.contains(words));
-    DialogOption { number, label: row.label.clone(), marked: row.marked, types, field }
+    let checked = check_box(&row.label).map(|(checked, _)| checked);
+    // The digit of a field with a check box switches the box, and does not go into the field.
+    let types = types.filter(|_| !(field && checked.is_some()));
+    DialogOption { number, label: row.label.clone(), marked: row.marked, types, field, checked }
+}
+
+/// Whether a row only says that a list goes on.
+fn is_more(text: &str) -> bool {
+    let text = text.trim();
+    let counts = |rest: &str| rest.trim_start().starts_with('+');
+    text.strip_prefix('…').or_else(|| text.strip_prefix("...")).is_some_and(counts)
+        || (!text.is_empty() && text.chars().all(|c| MORE.contains(&c)))
 }
 
 /// How a row goes with the option next to it.
@@ -147,6 +208,9 @@ enum Next {
 fn next(text: &str, marked: &Row, number: Option<u32>) -> Next {
     if text.trim().is_empty() || (marked.number.is_some() && is_rule(text)) {
         return Next::Blank;
+    }
+    if is_more(text) {
+        return Next::Rest(String::new());
     }
     let found = row(text);
     let same = |row: &Row| row.column == marked.column && !row.marked && row.number == number;
@@ -178,6 +242,7 @@ fn above(rows: &[String], at: usize, marked: &Row) -> (usize, Vec<DialogOption>)
                 (first, number, blank) = (y, wanted, false);
                 found.push(row);
             }
+            Next::Rest(text) if text.is_empty() => {}
             Next::Rest(text) => rest.push(text),
             // One blank row may part numbered options; two do not stand between any.
             Next::Blank if number.is_some() && !blank => blank = true,
@@ -194,18 +259,26 @@ fn below(rows: &[String], at: usize, marked: &Row, options: &mut Vec<DialogOptio
     let mut blank = false;
     for (y, text) in rows.iter().enumerate().skip(at + 1).take(OPTIONS) {
         let wanted = number.map(|n| n + 1);
+        let boxed = options.last().is_some_and(|option| option.checked.is_some());
+        if let Some(submit) = row(text).filter(|row| boxed && is_submit(row)) {
+            let place = options.len();
+            options.push(DialogOption { number: UNNUMBERED, ..option(&submit, place) });
+            last = y;
+            continue;
+        }
         match next(text, marked, wanted) {
             Next::Option(row) if !(blank && number.is_none()) => {
                 let place = options.len();
                 options.push(option(&row, place));
                 (last, number, blank) = (y, wanted, false);
             }
-            Next::Rest(text) if !blank => {
+            Next::Rest(text) if !blank && !text.is_empty() => {
                 if let Some(option) = options.last_mut() {
                     option.label = format!("{} {text}", option.label);
                 }
                 last = y;
             }
+            Next::Rest(text) if text.is_empty() => {}
             Next::Blank if number.is_some() && !blank => blank = true,
             _ => break,
         }
@@ -260,10 +333,17 @@ fn question(rows: &[String]) -> String {
         near.filter(|y| *y == end || !ends.contains(y)).find(|y| begins(&rows[*y]))
     };
     let sentence = ends.iter().rev().find_map(|end| Some(from(*end)?..*end + 1));
-    let marked = || rows.iter().rposition(|text| text.contains('?')).map(|y| y..y + 1);
-    let heading = || rows.iter().position(|text| !is_gap(text)).map(|y| y..y + 1);
-    let found = sentence.or_else(marked).or_else(heading);
-    found.map(|range| joined(&rows[range].join(" "))).unwrap_or_default()
+    if let Some(range) = sentence {
+        return joined(&rows[range].join(" "));
+    }
+    // A question within a paragraph, without what stands behind it.
+    if let Some(end) = rows.iter().rposition(|text| text.contains('?')) {
+        let goes_on = |y: &usize| !is_gap(&rows[*y]) && !rows[*y].trim_end().ends_with(['.', ':', '!', '?']);
+        let start = (0..end).rev().take(WRAPPED).take_while(goes_on).last().unwrap_or(end);
+        let text = joined(&rows[start..=end].join(" "));
+        return text.rfind('?').map(|at| text[..=at].to_owned()).unwrap_or(text);
+    }
+    rows.iter().find(|text| !is_gap(text)).map(|text| joined(text)).unwrap_or_default()
 }
 
 /// Rows without the indent that they have in common.

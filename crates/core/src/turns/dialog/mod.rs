@@ -51,6 +51,8 @@ pub struct DialogOption {
     types: Option<String>,
     /// Whether it is a field for text of any kind.
     field: bool,
+    /// Whether its box is checked, if it has one: then it is one of several that may be chosen.
+    pub checked: Option<bool>,
 }
 
 /// How a dialog is answered.
@@ -110,10 +112,10 @@ impl Dialog {
         };
         // A field shows what was typed there in place of its label.
         let alike = |(was, is): (&DialogOption, &DialogOption)| {
-            was.number == is.number && (was.field || was.label == is.label)
+            was.number == is.number && (was.field || unboxed(&was.label) == unboxed(&is.label))
         };
         let same = now.question == self.question
-            && now.detail == self.detail
+            && now.detail.iter().map(|row| unchecked(row)).eq(self.detail.iter().map(|row| unchecked(row)))
             && now.options.len() == self.options.len()
             && self.options.iter().zip(&now.options).all(alike);
         same.then_some(now)
@@ -167,6 +169,39 @@ impl Detector {
         }
         Dialog::read(term, judgement)
     }
+}
+
+/// Signs of a check box: an empty one, and checked ones.
+const BOXES: [char; 3] = ['☐', '☑', '☒'];
+
+/// Reads the check box in front of a label. Returns whether it is checked, and the text behind it.
+fn check_box(label: &str) -> Option<(bool, &str)> {
+    let mut chars = label.chars();
+    let (checked, rest) = match chars.next()? {
+        '[' => {
+            let sign = chars.next()?;
+            let rest = chars.as_str().strip_prefix(']')?;
+            (
+                matches!(sign, 'x' | 'X' | '*' | '✔' | '✓')
+                    .then_some(true)
+                    .or((sign == ' ').then_some(false))?,
+                rest,
+            )
+        }
+        sign if BOXES.contains(&sign) => (sign != BOXES[0], chars.as_str()),
+        _ => return None,
+    };
+    rest.is_empty().then_some("").or_else(|| rest.strip_prefix(' ')).map(|text| (checked, text))
+}
+
+/// A label without its check box.
+fn unboxed(label: &str) -> &str {
+    check_box(label).map_or(label, |(_, text)| text)
+}
+
+/// Text with all its boxes empty.
+fn unchecked(text: &str) -> String {
+    text.chars().map(|c| if BOXES.contains(&c) { BOXES[0] } else { c }).collect()
 }
 
 /// Text with each run of blanks as one.

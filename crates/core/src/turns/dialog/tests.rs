@@ -115,7 +115,7 @@ fn menus_are_read_from_the_screen() {
     assert_eq!(labels(&claude), [(1, "Yes", true), (2, wide, false), (3, "No", false)]);
 
     let trust = menu(TRUST);
-    assert!(trust.question.starts_with("Quick safety check: Is this a project you created"), "{trust:?}");
+    assert_eq!(trust.question, "Quick safety check: Is this a project you created or one you trust?");
     assert_eq!(labels(&trust), [(1, "No, exit", true), (2, "Yes, I trust this folder", false)]);
 
     let codex = menu(CODEX);
@@ -211,6 +211,91 @@ Enter to select · ↑/↓ to navigate · Esc to cancel";
     assert_eq!((panel.question.as_str(), panel.options.len()), ("Status", 0));
     assert_eq!(panel.choose(&Choice::No), Ok(Reply::Escape));
     assert_eq!(panel.choose(&Choice::Yes), Err(NoChoice::None("yes".into())));
+}
+
+/// A question of Claude Code that takes several answers.
+const BOXES: &str = "\
+❯ choose multi
+────────────────────────────────────────────────────────────────────────────────
+←  ☐ Color  ✔ Submit  →
+
+Which color?
+
+❯ 1. [ ] Red
+         r
+  2. [ ] Blue
+         b
+  3. [ ] Type something
+     Submit
+────────────────────────────────────────────────────────────────────────────────
+  4. Chat about this
+
+Enter to select · ↑/↓ to navigate · Esc to cancel";
+
+#[test]
+fn check_boxes_are_sent_off_by_an_option_of_their_own() {
+    let form = menu(BOXES);
+    let wanted = [
+        (1, "[ ] Red r", true),
+        (2, "[ ] Blue b", false),
+        (3, "[ ] Type something", false),
+        (5, "Submit", false),
+        (4, "Chat about this", false),
+    ];
+    assert_eq!(labels(&form), wanted);
+    let boxes: Vec<_> = form.options.iter().map(|o| o.checked).collect();
+    assert_eq!(boxes, [Some(false), Some(false), Some(false), None, None]);
+    assert_eq!(form.choose(&Choice::Label("Submit".into())), Ok(Reply::Option(3)));
+    assert_eq!(form.choose(&Choice::Label("blue".into())), Ok(Reply::Option(1)));
+    assert_eq!(form.choose(&Choice::Label("my own".into())), Ok(Reply::Field(2, "my own".into())));
+    assert!(form.choose(&Choice::Yes).is_err(), "nothing has been checked");
+    assert_eq!((form.digit(1), form.digit(2), form.digit(3)), (Some('2'), None, None));
+
+    let checked = BOXES.replace("2. [ ]", "2. [✔]").replace("☐ Color", "☒ Color");
+    let again = form.again(&show(&checked)).expect("the same form");
+    assert_eq!(again.options[1].checked, Some(true));
+    let typed = checked.replace("3. [ ] Type something", "3. [✔] my own");
+    let again = form.again(&show(&typed)).expect("the same form");
+    assert!(again.shows(2, "my own"));
+    let at_submit = checked.replace("❯ 1.", "  1.").replace("     Submit", "❯    Submit");
+    let again = form.again(&show(&at_submit)).expect("the same form");
+    assert_eq!(again.marked(), Some(3));
+
+    let review = menu(
+        "Review your answers\n\n ● Which color?\n   → Blue\n\nReady to submit your answers?\n\n\
+                       ❯ 1. Submit answers\n  2. Cancel",
+    );
+    assert_eq!(review.question, "Ready to submit your answers?");
+    assert_eq!(review.choose(&Choice::Yes), Ok(Reply::Option(0)));
+    assert_eq!(review.choose(&Choice::No), Ok(Reply::Option(1)));
+}
+
+#[test]
+fn a_menu_is_told_from_what_stands_around_it() {
+    let codex = menu(&format!(
+        "› hello\n\n\n• An answer\n\n  Worked for <1s • 16:35\n\n\n{}",
+        MODELS.replace("  Select Model and Effort\n\n\n", "  Select Model and Effort\n\n↑\n")
+    ));
+    assert_eq!((codex.question.as_str(), codex.detail.len()), ("Select Model and Effort", 1));
+
+    let claude = menu(
+        "▔▔▔▔▔▔▔▔▔▔▔▔▔▔▔▔▔▔▔▔▔▔▔▔▔▔▔▔▔▔▔▔▔▔▔▔▔▔▔▔ ◐ medium · /effort ▔\n   Select model\n   \
+         Switch between Claude models.\n\n   ❯ 1. Default (recommended) ✔  Use the default model\n     \
+         2. Opus                     Opus 5.5\n   ↓ 3. Fable                    Fable 5.2 · Most\n\
+         \x20                                capable\n      … +2 models\n\n   Enter to set as default · Esc to cancel",
+    );
+    assert_eq!(claude.options.last().map(|o| o.label.as_str()), Some("Fable Fable 5.2 · Most capable"));
+
+    let wrapped = menu(
+        "────────────────────\n Which of the many databases should be used for the\n new service?\n\n\
+                        ❯ 1. Postgres\n   2. SQLite\n\n Esc to cancel",
+    );
+    assert_eq!(wrapped.question, "Which of the many databases should be used for the new service?");
+
+    let help =
+        menu("❯ /help\n▔▔▔▔▔▔▔▔▔▔▔▔▔▔▔▔ ◐ medium · /effort ▔\n   Help  General   Commands\n\n   More help");
+    assert_eq!((help.question.as_str(), help.options.len()), ("Help General Commands", 0));
+    assert_eq!(help.choose(&Choice::No), Ok(Reply::Escape));
 }
 
 #[test]
