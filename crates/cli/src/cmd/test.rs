@@ -1,7 +1,7 @@
 //! `tapdeck test`: scenarios, judged from their cassettes or from the programs themselves.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, IsTerminal, PipeReader, PipeWriter, Write};
+use std::io::{PipeReader, PipeWriter, Write};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,8 +10,9 @@ use std::time::Duration;
 
 use clap::Args;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use serde_json::{Value, json};
-use tapdeck::testing::{Change, Fault, Halt, How, Outcome, Place, Remedy, Report, find, run_on};
+use tapdeck::testing::{
+    Fault, Halt, How, Outcome, Place, Remedy, Report, find, json_report, junit, run_on, write_report,
+};
 use tapdeck_core::WallTime;
 use tapdeck_host::{Clock, Keyboard, Pressed};
 use tapdeck_tape::Container;
@@ -22,6 +23,11 @@ use crate::human;
 use crate::place::PlaceArgs;
 use crate::unreadable::{self, FileRole};
 use tapdeck::OutFile;
+
+mod kept;
+mod review;
+
+use review::Update;
 
 /// Test terminal programs: check scenarios against cassettes or the programs themselves.
 #[derive(Args)]
@@ -41,8 +47,10 @@ Examples:
   tapdeck test --live cassettes/            run the programs
   tapdeck test --live --on docker:debian my.scenario.yaml    run the program in a container
   tapdeck test --record my.scenario.yaml    run the program and record its cassette
-  tapdeck test --update cassettes/          show how stored texts would change, and ask
+  tapdeck test --record --update my.scenario.yaml    record anew, and review changed texts
+  tapdeck test --update cassettes/          review how stored texts would change
   tapdeck test --rebind my.scenario.yaml    accept a changed cassette, command or step
+  tapdeck test --live --report report my.scenario.yaml    pictures and recordings of failures
   tapdeck test --junit report.xml --jobs 4 cassettes/")]
 pub(crate) struct TestArgs {
     /// Scenario files, or folders that contain them
@@ -63,18 +71,24 @@ pub(crate) struct TestArgs {
     /// Write a JUnit XML report
     #[arg(long, value_name = "FILE", value_parser = crate::parse::file())]
     junit: Option<PathBuf>,
+    /// Write a report into a folder: a page with pictures and recordings, JSON, and JUnit XML
+    #[arg(long, value_name = "DIR", value_parser = crate::parse::file())]
+    report: Option<PathBuf>,
+    /// Keep so many recordings of failed runs; 0 keeps none
+    #[arg(long, value_name = "N", default_value_t = 10, hide_short_help = true)]
+    keep_failed: usize,
     /// Print the results as JSON
     #[arg(long)]
     pub(super) json: bool,
-    /// Accept the current output: show how stored texts and bindings would change, and ask
-    #[arg(long, conflicts_with_all = ["live", "record"])]
+    /// Show each stored text or binding that would change, and ask whether to accept it
+    #[arg(long, conflicts_with = "live")]
     update: bool,
     /// Accept changed cassettes, steps, commands or environments: bind the scenarios to them anew
     #[arg(long, conflicts_with_all = ["live", "record", "update"])]
     rebind: bool,
-    /// With --update, do not ask for confirmation
-    #[arg(long, requires = "update")]
-    yes: bool,
+    /// With --update, accept all changes without asking
+    #[arg(long, requires = "update", visible_alias = "yes")]
+    accept: bool,
     /// Fail if a cassette was recorded longer ago than this
     #[arg(long, value_name = "TIME", value_parser = crate::parse::duration, conflicts_with_all = ["live", "record"])]
     max_age: Option<Duration>,
@@ -121,11 +135,11 @@ pub(crate) fn run(args: &TestArgs) -> Result {
         report.changes.retain(|change| if args.rebind { change.path == report.path } else { !passed });
     }
     let updates = match args.update || args.rebind {
-        true => update(&reports, args.yes || args.rebind, args.json)?,
+        true => review::update(&mut reports, how, args.accept || args.rebind, args.json)?,
         false => Vec::new(),
     };
     // The other claims of an updated scenario may still fail.
-    if updates.iter().any(|u| u.written) {
+    if updates.iter().any(Update::is_written) {
         judge_again(&mut reports, !quiet);
     }
     let took = clock.elapsed();
@@ -133,14 +147,29 @@ pub(crate) fn run(args: &TestArgs) -> Result {
         write_junit(path, &reports, took)
             .map_err(|e| Failure::io(format!("the report {} cannot be written: {e}", path.display())))?;
     }
+    if let Some(folder) = &args.report {
+        write_report(folder, &reports, took)
+            .map_err(|e| Failure::io(format!("the report {} cannot be written: {e}", folder.display())))?;
+    }
+    if how != How::Cassette && args.keep_failed > 0 {
+        for path in kept::keep(&reports, args.keep_failed)? {
+            say(format_args!("the failed run is kept: tapdeck view {}", path.display()));
+        }
+    }
     if args.json {
-        let mut value = json!({ "scenarios": reports.iter().map(as_json).collect::<Vec<_>>(), "ns": took.as_nanos() as u64 });
+        let mut value = json_report(&reports, took);
         if args.update || args.rebind {
             value["updates"] = updates.iter().map(Update::as_json).collect();
         }
         print_json(&value);
     } else {
         sum_up(&reports, took, how);
+        let pending = reports.iter().filter(|r| r.pending.is_some()).count();
+        if pending > 0 {
+            print(format_args!(
+                "{pending} of them would pass with other stored texts: review them with --record --update\n"
+            ));
+        }
     }
     Ok(Ending::of_check(reports.iter().all(|r| match r.outcome {
         Outcome::Passed => true,
@@ -210,13 +239,8 @@ fn refuse_old(report: &mut Report, oldest: WallTime, max_age: Duration) {
         Some(at) => format!("it was recorded at {} and may be {} old", at.utc(), human::duration(max_age)),
         None => "it does not say when it was recorded".to_owned(),
     };
-    let fault = Fault {
-        line: None,
-        claim: "the cassette is not older than --max-age".to_owned(),
-        message: message + advice(Some(Remedy::Record)),
-        details: String::new(),
-        remedy: Some(Remedy::Record),
-    };
+    let message = message + advice(Some(Remedy::Record));
+    let fault = Fault::new("the cassette is not older than --max-age", message).with(Remedy::Record);
     match &mut report.outcome {
         Outcome::Failed(faults) => faults.push(fault),
         outcome => *outcome = Outcome::Failed(vec![fault]),
@@ -341,200 +365,8 @@ fn sum_up(reports: &[Report], took: Duration, how: How) {
     ));
 }
 
-fn as_json(report: &Report) -> Value {
-    let (result, faults, why) = match &report.outcome {
-        Outcome::Passed => ("passed", &[][..], None),
-        Outcome::Failed(faults) => ("failed", &faults[..], None),
-        Outcome::Skipped(why) => ("skipped", &[][..], Some(why)),
-    };
-    let fault =
-        |f: &Fault| json!({ "line": f.line, "claim": f.claim, "message": f.message, "details": f.details });
-    json!({
-        "name": report.name,
-        "path": report.path.to_string_lossy(),
-        "result": result,
-        "why": why,
-        "checks": report.checks,
-        "ns": report.took.as_nanos() as u64,
-        "faults": faults.iter().map(fault).collect::<Vec<_>>(),
-    })
-}
-
 fn write_junit(path: &Path, reports: &[Report], took: Duration) -> std::io::Result<()> {
     let mut out = OutFile::create_shared(path, true)?;
     out.write_all(junit(reports, took).as_bytes())?;
     out.commit()
-}
-
-fn junit(reports: &[Report], took: Duration) -> String {
-    let failed = count(reports, |o| matches!(o, Outcome::Failed(_)));
-    let skipped = count(reports, |o| matches!(o, Outcome::Skipped(_)));
-    // The schema that servers check against knows `skipped` of a suite, not of all of them, and
-    // wants a failure's type.
-    let head = format!("tests=\"{}\" failures=\"{failed}\"", reports.len());
-    let tail = format!("errors=\"0\" time=\"{:.3}\"", took.as_secs_f64());
-    let mut out = format!(
-        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites {head} {tail}>\n  \
-         <testsuite name=\"tapdeck\" {head} skipped=\"{skipped}\" {tail}>\n"
-    );
-    for report in reports {
-        let folder = report.path.parent().map(|p| p.to_string_lossy().into_owned()).unwrap_or_default();
-        out.push_str(&format!(
-            "    <testcase name=\"{}\" classname=\"{}\" file=\"{}\" time=\"{:.6}\"",
-            xml(&report.name),
-            xml(&folder),
-            xml(&report.path.to_string_lossy()),
-            report.took.as_secs_f64()
-        ));
-        match &report.outcome {
-            Outcome::Passed => out.push_str("/>\n"),
-            Outcome::Skipped(why) => {
-                out.push_str(&format!(">\n      <skipped message=\"{}\"/>\n    </testcase>\n", xml(why)));
-            }
-            Outcome::Failed(faults) => {
-                let message = faults.first().map(|f| f.message.as_str()).unwrap_or_default();
-                let text: String = faults.iter().map(|f| f.explain(&report.path)).collect();
-                out.push_str(&format!(
-                    ">\n      <failure type=\"assertion\" message=\"{}\">{}</failure>\n    </testcase>\n",
-                    xml(message),
-                    xml(&text)
-                ));
-            }
-        }
-    }
-    out + "  </testsuite>\n</testsuites>\n"
-}
-
-/// Escapes text for XML, without the characters that XML cannot carry.
-fn xml(text: &str) -> String {
-    let mut out = String::new();
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\n' => out.push_str("&#10;"),
-            '\t' => out.push_str("&#9;"),
-            c if human::is_unsafe(c) || matches!(c, '\u{fffe}' | '\u{ffff}') => out.push('\u{fffd}'),
-            c => out.push(c),
-        }
-    }
-    out
-}
-
-/// A change of a file, and whether it was written.
-struct Update {
-    path: PathBuf,
-    difference: String,
-    written: bool,
-}
-
-impl Update {
-    fn as_json(&self) -> Value {
-        json!({ "path": self.path.to_string_lossy(), "difference": self.difference, "written": self.written })
-    }
-}
-
-/// Shows what would change and, if the user agrees, changes it. With JSON on standard output, it
-/// shows this on standard error.
-fn update(reports: &[Report], yes: bool, json: bool) -> Result<Vec<Update>> {
-    // Two checks of one file make one change.
-    let mut changes: BTreeMap<&Path, &Change> = BTreeMap::new();
-    let mut contrary = false;
-    for change in reports.iter().flat_map(|r| &r.changes) {
-        if let Some(other) = changes.insert(&change.path, change)
-            && other.text != change.text
-        {
-            say(format_args!("{}: two checks want different texts in it", change.path.display()));
-            contrary = true;
-        }
-    }
-    let aloud = |text: std::fmt::Arguments<'_>| {
-        if json {
-            // With standard error gone as well, there is no place left for the message.
-            let _ = std::io::stderr().write_fmt(text);
-        } else {
-            print(text);
-        }
-    };
-    if changes.is_empty() {
-        aloud(format_args!("nothing to update\n"));
-    }
-    for change in changes.values() {
-        let lines: String = change.difference.lines().map(|l| human::printable(l) + "\n").collect();
-        aloud(format_args!("\n{} would change:\n{lines}", human::printable(&change.path.to_string_lossy())));
-    }
-    let agreed = !changes.is_empty() && !contrary && (yes || user_agrees(changes.len(), aloud));
-    if !agreed && !changes.is_empty() {
-        say("nothing was changed");
-    }
-    let mut done = Vec::new();
-    for change in changes.values() {
-        if agreed {
-            let written = OutFile::create_shared(&change.path, true).and_then(|mut file| {
-                file.write_all(change.text.as_bytes())?;
-                file.commit()
-            });
-            let path = change.path.display();
-            written.map_err(|e| Failure::io(format!("{path} cannot be written: {e}")))?;
-            aloud(format_args!("updated {}\n", human::printable(&change.path.to_string_lossy())));
-        }
-        let Change { path, difference, .. } = (*change).clone();
-        done.push(Update { path, difference, written: agreed });
-    }
-    Ok(done)
-}
-
-fn user_agrees(files: usize, aloud: impl Fn(std::fmt::Arguments<'_>)) -> bool {
-    if !std::io::stdin().is_terminal() {
-        say("standard input is no terminal, so nothing is changed: say --yes to change without asking");
-        return false;
-    }
-    aloud(format_args!("\nchange {files} file{}? [y/N] ", if files == 1 { "" } else { "s" }));
-    // Without the question on the screen, the answer is no.
-    let _ = std::io::stdout().flush();
-    let mut answer = String::new();
-    // No answer is no.
-    let _ = std::io::stdin().lock().read_line(&mut answer);
-    matches!(answer.trim(), "y" | "Y" | "yes")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn reports_are_xml_whatever_programs_show() {
-        let fault = Fault {
-            line: Some(3),
-            claim: "a<b".into(),
-            message: "\"&\x1b".into(),
-            details: "\u{7}]]>\n".into(),
-            remedy: None,
-        };
-        let report = |outcome| Report {
-            path: "x/y.scenario.yaml".into(),
-            name: "y".into(),
-            outcome,
-            checks: 1,
-            took: Duration::from_micros(1_500),
-            captured: None,
-            changes: Vec::new(),
-        };
-        let text = junit(
-            &[
-                report(Outcome::Passed),
-                report(Outcome::Failed(vec![fault])),
-                report(Outcome::Skipped("z".into())),
-            ],
-            Duration::ZERO,
-        );
-        assert!(
-            text.contains("tests=\"3\" failures=\"1\" skipped=\"1\"") && text.contains("a&lt;b"),
-            "{text}"
-        );
-        assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{text}");
-        assert!(!text.contains("]]>"), "{text}");
-    }
 }

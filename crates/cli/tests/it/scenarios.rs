@@ -8,7 +8,7 @@ use std::process::Output;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::support::{Home, eventually, lives, signal};
+use crate::support::{Home, Seat, eventually, lives, signal};
 
 fn corpus() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../cassettes").canonicalize().expect("the corpus")
@@ -390,7 +390,7 @@ fn record_then_update() {
     fs::write(&stored, "name? Ada\nho Ada\n").expect("written");
     let unasked = test(&home, &["--update"], &file);
     assert_eq!(unasked.status.code(), Some(1), "{}", text(&unasked));
-    assert!(text(&unasked).contains("+ hi Ada") && text(&unasked).contains("--yes"), "{}", text(&unasked));
+    assert!(text(&unasked).contains("+ hi Ada") && text(&unasked).contains("--accept"), "{}", text(&unasked));
     assert!(fs::read_to_string(&stored).expect("stored").contains("ho"), "nobody agreed");
     let agreed = test(&home, &["--update", "--yes", "--json"], &file);
     assert!(agreed.status.success(), "{}", text(&agreed));
@@ -417,6 +417,90 @@ fn record_then_update() {
     let told: Value = serde_json::from_slice(&torn.stdout).expect("one value");
     assert_eq!(told["updates"][0]["written"], false, "{told}");
     assert_eq!(fs::read_to_string(&stored).expect("stored"), "another\n");
+}
+
+/// An intended change is recorded anew and reviewed: refused, nothing is lost; accepted, the cassette
+/// and its texts change together.
+#[test]
+fn record_anew_and_review() {
+    let home = Home::new();
+    let folder = home.path("review");
+    fs::create_dir(&folder).expect("made");
+    let file = folder.join("greet.scenario.yaml");
+    let scenario = |word: &str, last: &str| {
+        format!(
+            "size: 30x3\nprogram:\n  run: [sh, -c, 'echo {word}; read x; echo {last}']\nsteps:\n  - expect: {{contains: {word}}}\n  - snapshot: first\n  - send: Enter\n  - wait: {{exit: true}}\nassert:\n  - {{at: '@first', screen: {{file: first.txt}}}}\n  - {{screen: {{file: last.txt}}}}\n"
+        )
+    };
+    fs::write(&file, scenario("hello", "bye")).expect("written");
+    assert!(test(&home, &["--record"], &file).status.success());
+    let text_of = |name: &str| fs::read_to_string(folder.join(name)).expect("read");
+    let bound = text_of("greet.scenario.yaml");
+    fs::write(&file, bound.replace("hello", "hallo").replace("bye", "ciao")).expect("written");
+    // Everything in the folder, byte for byte.
+    let all = || {
+        let mut files = Vec::new();
+        let mut open = vec![folder.clone()];
+        while let Some(folder) = open.pop() {
+            for entry in fs::read_dir(folder).expect("listed").flatten() {
+                if entry.path().is_dir() {
+                    open.push(entry.path());
+                } else {
+                    files.push((entry.path(), fs::read(entry.path()).expect("read")));
+                }
+            }
+        }
+        files.sort();
+        files
+    };
+    let before = all();
+    let plain = test(&home, &["--record"], &file);
+    assert_eq!(plain.status.code(), Some(1), "{}", text(&plain));
+    assert!(text(&plain).contains("review them with --record --update"), "{}", text(&plain));
+    let unasked = test(&home, &["--record", "--update"], &file);
+    assert_eq!(unasked.status.code(), Some(1), "{}", text(&unasked));
+    assert!(text(&unasked).contains("+ hallo") && text(&unasked).contains("--accept"), "{}", text(&unasked));
+    assert_eq!(all(), before, "nothing is lost on refusal");
+    let review = |answers: [&str; 2]| {
+        let mut command = home.tapdeck(["test", "--record", "--update"]);
+        command.arg(&file);
+        let mut seat = Seat::with_size(command, 100, 50);
+        seat.wait_text("first.txt (1 of 2): [a]ccept, [r]eject, [s]kip");
+        seat.send(answers[0]);
+        seat.wait_text("last.txt (2 of 2): [a]ccept");
+        seat.send(answers[1]);
+        let status = seat.end();
+        (status.code(), seat.screen())
+    };
+    let (code, screen) = review(["a\r", "r\r"]);
+    assert_eq!(code, Some(1), "{screen}");
+    assert!(screen.contains("the new recording is not kept"), "{screen}");
+    assert_eq!(all(), before, "half of it is not accepted");
+    let (code, screen) = review(["a\r", "s\r"]);
+    assert_eq!((code, text_of("last.txt.new").as_str()), (Some(1), "\nciao\n"), "{screen}");
+    let (code, screen) = review(["a\r", "a\r"]);
+    assert_eq!(code, Some(0), "{screen}");
+    assert_eq!(text_of("last.txt"), "\nciao\n");
+    assert!(!folder.join("last.txt.new").exists(), "it is decided");
+    assert!(test(&home, &[], &file).status.success());
+    // A script accepts all at once.
+    fs::write(&file, text_of("greet.scenario.yaml").replace("ciao", "adieu")).expect("written");
+    let accepted = test(&home, &["--record", "--update", "--accept", "--json"], &file);
+    assert!(accepted.status.success(), "{}", text(&accepted));
+    let told: Value = serde_json::from_slice(&accepted.stdout).expect("one value");
+    assert_eq!(
+        (&told["scenarios"][0]["result"], &told["updates"][0]["decision"], &told["updates"][0]["written"]),
+        (&"passed".into(), &"accepted".into(), &true.into())
+    );
+    assert!(test(&home, &[], &file).status.success());
+    // What else is wrong is not accepted with it.
+    let wrong =
+        text_of("greet.scenario.yaml").replace("adieu", "au revoir") + "  - {never: {contains: hallo}}\n";
+    fs::write(&file, wrong).expect("written");
+    let before = all();
+    let more = test(&home, &["--record", "--update", "--accept"], &file);
+    assert_eq!(more.status.code(), Some(1), "{}", text(&more));
+    assert_eq!(all(), before);
 }
 
 /// A text that cannot be read is not an empty one, whatever the screen shows; one that is missing
@@ -595,4 +679,58 @@ fn wrong_scenarios_are_told_with_their_line() {
     let none = test(&home, &["--only", "zzz"], &file);
     assert_eq!(none.status.code(), Some(3));
     assert!(text(&none).contains("none of the 1 scenarios here has \"zzz\""), "{}", text(&none));
+}
+
+/// A stored text may say how the screen looks, and a run that fails leaves pictures and a recording.
+#[test]
+fn a_failure_leaves_a_report_and_its_recording() {
+    let home = Home::new();
+    let folder = home.path("look");
+    fs::create_dir(&folder).expect("made");
+    let file = folder.join("look.scenario.yaml");
+    let scenario = |colour: u8| {
+        format!(
+            "size: 20x3\nprogram:\n  run: [printf, '\\033[1;{colour}mred\\033[m and plain \\033[44m  \\033[m']\nassert:\n  - {{screen: {{styled: look.txt}}}}\n"
+        )
+    };
+    fs::write(&file, scenario(31)).expect("written");
+    let recorded = test(&home, &["--record"], &file);
+    assert!(recorded.status.success(), "{}", text(&recorded));
+    let stored = fs::read_to_string(folder.join("look.txt")).expect("stored");
+    assert_eq!(stored, "red and plain\n--- styles\nrow 1 \"red\": red, bold\nrow 1 \"  \": on blue\n");
+    assert!(test(&home, &[], &file).status.success());
+    let bound = fs::read_to_string(&file).expect("read");
+    fs::write(&file, bound.replace(";31m", ";32m")).expect("written");
+    let report = home.path("report");
+    let args = ["--live", "--keep-failed", "2", "--report", report.to_str().expect("text")];
+    let mut kept = Vec::new();
+    for _ in 0..3 {
+        let failed = test(&home, &args, &file);
+        let said = text(&failed);
+        assert_eq!(failed.status.code(), Some(1), "{said}");
+        assert!(said.contains("1 line of look.txt differs"), "{said}");
+        assert!(said.contains("- row 1 \"red\": red, bold"), "{said}");
+        assert!(said.contains("+ row 1 \"red\": green, bold"), "{said}");
+        let line = said.lines().find_map(|l| l.split_once("the failed run is kept: tapdeck view "));
+        kept.push(PathBuf::from(line.expect(&said).1));
+    }
+    assert!(!kept[0].exists() && kept[1].exists() && kept[2].exists(), "the last two are kept");
+    assert!(home.run(["info".as_ref(), kept[2].as_os_str()]).status.success());
+    let page = fs::read_to_string(report.join("index.html")).expect("a page");
+    for part in ["old", "new", "difference"] {
+        assert!(page.contains(&format!("<img alt=\"{part}\" src=\"data:image/svg+xml;base64,")), "{part}");
+    }
+    assert!(page.contains("recording-1.html") && page.contains("0 passed, 1 failed"));
+    assert!(fs::read_to_string(report.join("recording-1.html")).expect("a page").contains("id=\"player\""));
+    let json: Value =
+        serde_json::from_slice(&fs::read(report.join("report.json")).expect("read")).expect("JSON");
+    assert_eq!(json["scenarios"][0]["result"], "failed");
+    assert!(fs::read_to_string(report.join("junit.xml")).expect("read").contains("failures=\"1\""));
+    // A step that fails leaves its picture, too; what passes leaves nothing.
+    let step = "program: {run: [sh, -c, 'echo here; read x']}\nwithin: 300ms\nsteps:\n  - expect: {contains: there}\n";
+    fs::write(&file, step).expect("written");
+    let failed = test(&home, &args, &file);
+    assert!(text(&failed).contains("is kept"), "{}", text(&failed));
+    let page = fs::read_to_string(report.join("index.html")).expect("a page");
+    assert!(page.contains("<img alt=\"new\"") && !page.contains("<img alt=\"old\""));
 }

@@ -79,12 +79,21 @@ pub enum Fact {
         /// The file that it is kept in.
         file: Option<String>,
     },
+    /// The screen is this text and looks so, as [`Fact::Equals`] with styles.
+    Styled {
+        /// The text with its styles.
+        text: String,
+        /// The file that it is kept in.
+        file: String,
+    },
     /// The screen is the text of a file that cannot be read, so it holds of nothing.
     Unread {
         /// The file.
         file: String,
         /// Why it cannot be read.
         why: String,
+        /// Whether it would be a text with styles.
+        styled: bool,
     },
     /// Nothing is to be seen.
     Blank,
@@ -229,7 +238,7 @@ impl Condition {
     /// Why a text that it wants cannot be known.
     pub fn unread(&self) -> Option<String> {
         self.facts.iter().find_map(|fact| match fact {
-            Fact::Unread { file, why } => Some(unread(file, why)),
+            Fact::Unread { file, why, .. } => Some(unread(file, why)),
             _ => None,
         })
     }
@@ -279,8 +288,15 @@ impl Fact {
                 .then_some(())
                 .ok_or_else(|| Mismatch::new(format!("nothing on the screen matches /{pattern}/"))),
             Self::Equals { text, file } => equals(look, frame, text, file.as_deref()),
-            Self::Unread { file, why } => Err(Mismatch {
-                texts: Some((String::new(), look.text(frame).into_owned())),
+            Self::Styled { text, file } => styled(look, view, text, file),
+            Self::Unread { file, why, styled } => Err(Mismatch {
+                texts: Some((
+                    String::new(),
+                    match styled {
+                        true => super::styled::text(look, view),
+                        false => look.text(frame).into_owned(),
+                    },
+                )),
                 file: Some(file.clone()),
                 ..Mismatch::new(unread(file, why))
             }),
@@ -358,6 +374,7 @@ impl fmt::Display for Fact {
             Self::Matches(pattern) => write!(f, "matches /{pattern}/"),
             Self::Equals { file: Some(file), .. } | Self::Unread { file, .. } => write!(f, "equals {file}"),
             Self::Equals { .. } => f.write_str("equals a text"),
+            Self::Styled { file, .. } => write!(f, "equals {file} with its styles"),
             Self::Blank => f.write_str("is blank"),
             Self::Cursor { row, col, visible, shape } => {
                 f.write_str("cursor")?;
@@ -447,6 +464,26 @@ fn equals(look: &Look, frame: &Frame, text: &str, file: Option<&str>) -> Result<
         spots: spots.collect(),
         texts: Some((wanted, shown.into_owned())),
         file: file.map(str::to_owned),
+    })
+}
+
+fn styled(look: &Look, view: View<'_>, text: &str, file: &str) -> Result<(), Mismatch> {
+    let shown = super::styled::text(look, view);
+    let wanted: Vec<&str> = text.trim_end().lines().map(str::trim_end).collect();
+    let have: Vec<&str> = shown.lines().collect();
+    if wanted == have {
+        return Ok(());
+    }
+    let same = wanted.iter().zip(&have).filter(|(a, b)| a == b).count();
+    let different = wanted.len().max(have.len()) - same;
+    Err(Mismatch {
+        message: match different {
+            1 => format!("1 line of {file} differs"),
+            n => format!("{n} lines of {file} differ"),
+        },
+        texts: Some((wanted.join("\n"), shown)),
+        file: Some(file.to_owned()),
+        ..Mismatch::default()
     })
 }
 

@@ -213,6 +213,11 @@ impl Screen {
         Some(changes)
     }
 
+    /// The terminal, when no more is to come.
+    pub fn into_term(self) -> Term {
+        self.term
+    }
+
     /// The terminal itself.
     pub fn term(&self) -> &Term {
         &self.term

@@ -188,6 +188,23 @@ impl Look {
         join(rows.collect::<Vec<_>>().iter().map(String::as_str))
     }
 
+    /// The stretches of these columns that are looked at, the last column not included: inside of the
+    /// region, and outside of the masks.
+    pub(crate) fn columns(&self, y: usize, from: u16, to: u16) -> Vec<(u16, u16)> {
+        let seen = |col: u16| {
+            (self.region.left..=self.region.right).contains(&col)
+                && !self.masks_of(y).any(|m| (m.left..=m.right).contains(&col))
+        };
+        let mut out: Vec<(u16, u16)> = Vec::new();
+        for col in (from..to).filter(|col| seen(*col)) {
+            match out.last_mut() {
+                Some((_, end)) if *end == col => *end += 1,
+                _ => out.push((col, col + 1)),
+            }
+        }
+        out
+    }
+
     fn masks_of(&self, y: usize) -> impl Iterator<Item = &Region> {
         self.masks.iter().filter(move |m| m.has_row(y))
     }

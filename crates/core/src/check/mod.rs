@@ -16,6 +16,7 @@ mod json;
 mod look;
 mod normalise;
 mod style;
+mod styled;
 #[cfg(test)]
 mod tests;
 mod timeline;

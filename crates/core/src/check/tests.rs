@@ -156,7 +156,7 @@ fn what_cannot_be_seen_is_not_absent() {
         Fact::Style(StyleFact { cells, fg: None, bg: None, attrs: Vec::new(), underline: None, link: None })
     };
     let cursor = |row| Fact::Cursor { row: Some(row), col: None, visible: None, shape: None };
-    let unread = || Fact::Unread { file: "x.txt".into(), why: "no such file".into() };
+    let unread = || Fact::Unread { file: "x.txt".into(), why: "no such file".into(), styled: false };
     // It is 20x4 at first and 30x5 in the end.
     for (condition, at_first, in_the_end) in [
         (looking(region(4, 0), Fact::Blank), false, true),

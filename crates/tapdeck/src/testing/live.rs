@@ -137,7 +137,8 @@ fn run_program(loaded: &Loaded, spec: &Spec, (place, halt): (Option<&Place>, &Ha
                 let (longest, line) = slowest;
                 message.push_str(&format!("; most of the time went to line {line}: {}", seconds(longest)));
             }
-            ran.faults.push(Fault { line: Some(step.line), details, ..Fault::new(claim, message) });
+            let at = Some(session.now());
+            ran.faults.push(Fault { line: Some(step.line), details, at, ..Fault::new(claim, message) });
             session.cancel();
             break;
         }
@@ -168,12 +169,13 @@ fn run_program(loaded: &Loaded, spec: &Spec, (place, halt): (Option<&Place>, &Ha
                     None => format!("it was still running after its time limit of {limit}"),
                 };
                 let details = picture::around(&finished.timeline, finished.timeline.end.at);
-                ran.faults.push(Fault { details, ..Fault::new("the program ends by itself", message) });
+                let at = Some(finished.timeline.end.at.time);
+                ran.faults.push(Fault { details, at, ..Fault::new("the program ends by itself", message) });
             }
             ran.timeline = Some(finished.timeline);
             ran.left = finished.left;
         }
-        Ok(_) => {}
+        Ok(finished) => ran.broken = Some(finished.timeline),
         Err(e) => ran.faults.push(Fault::new("the session goes on to its end", e.message())),
     }
 }
@@ -396,19 +398,47 @@ fn installed(program: &str) -> bool {
 }
 
 /// Runs the program and, when everything holds, keeps the session as the scenario's cassette;
-/// texts that are not stored
-/// yet are stored with it. `None` when it was kept; a run that fails leaves everything as it was.
+/// texts that are not stored yet are stored with it. `None` when it was kept; a run that fails
+/// leaves everything as it was, and can be accepted later if only stored texts differ.
 pub(super) fn record(loaded: &Loaded, place: Option<&Place>, halt: &Halt) -> Option<Report> {
     let mut ran = run(loaded, place, halt);
     let made = match &ran.timeline {
         Some(timeline) if ran.skipped.is_none() && ran.faults.is_empty() => make(loaded, timeline, &ran),
         _ => return Some(judge(loaded, ran)),
     };
-    match made.and_then(|made| keep(loaded, &made)) {
+    match made.and_then(|made| keep(loaded, made)) {
         Ok(failed) => failed,
         Err(fault) => {
             ran.faults.push(fault);
             Some(judge(loaded, ran))
+        }
+    }
+}
+
+/// A recording that passes once its stored texts are accepted. Until then nothing of it is kept.
+#[derive(Clone)]
+pub struct Pending(Arc<Waiting>);
+
+struct Waiting {
+    loaded: Loaded,
+    made: Made,
+    /// The stored texts, all of them.
+    texts: BTreeMap<PathBuf, String>,
+}
+
+impl std::fmt::Debug for Pending {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Pending").field("scenario", &self.0.loaded.path).finish_non_exhaustive()
+    }
+}
+
+impl Pending {
+    /// Keeps the recording with its texts, and judges the scenario from what was kept.
+    pub fn accept(&self) -> Report {
+        let Waiting { loaded, made, texts } = &*self.0;
+        match bound(loaded, made).and_then(|bound| store(loaded, made, texts.clone(), bound)) {
+            Ok(()) => super::run(&loaded.path, super::How::Cassette),
+            Err(fault) => judge(loaded, Ran { faults: vec![fault], ..Ran::default() }),
         }
     }
 }
@@ -418,13 +448,13 @@ fn wrong(what: impl std::fmt::Display) -> Fault {
 }
 
 /// The files of a cassette, and what happened before they were scrubbed.
-struct Made {
-    files: Files,
+pub(super) struct Made {
+    pub(super) files: Files,
     unscrubbed: Option<Timeline>,
 }
 
 /// The files of the cassette, without what must not be seen.
-fn make(loaded: &Loaded, timeline: &Timeline, ran: &Ran) -> Result<Made, Fault> {
+pub(super) fn make(loaded: &Loaded, timeline: &Timeline, ran: &Ran) -> Result<Made, Fault> {
     let closing = closing(loaded, ran).map_err(wrong)?;
     // A play is as exact as it is written, and holds nothing that its author did not write.
     let Some(folder) = &ran.folder else {
@@ -439,13 +469,17 @@ fn make(loaded: &Loaded, timeline: &Timeline, ran: &Ran) -> Result<Made, Fault> 
     Ok(Made { files, unscrubbed: Some(scenario::timeline(&cassette)) })
 }
 
-/// Puts the cassette in its place if everything holds of it: a session that does not pass is no
-/// golden master. What does
-/// not hold is told about what would have been kept.
-fn keep(loaded: &Loaded, made: &Made) -> Result<Option<Report>, Fault> {
+/// The text of the scenario, bound to this cassette.
+fn bound(loaded: &Loaded, made: &Made) -> Result<String, Fault> {
     let cassette = Cassette::from_files(&made.files).map_err(wrong)?;
     let bound = replay::scenario_ref(loaded, &cassette, &made.files).map_err(wrong)?;
-    let bound = scenario::bind(&loaded.text, &bound);
+    Ok(scenario::bind(&loaded.text, &bound))
+}
+
+/// Puts the cassette in its place if everything holds of it: a session that does not pass is no
+/// golden master. What does not hold is told about what would have been kept.
+fn keep(loaded: &Loaded, made: Made) -> Result<Option<Report>, Fault> {
+    let bound = bound(loaded, &made)?;
     let judged = |new: &BTreeMap<PathBuf, String>| {
         // The lines are those of the file as it is: a session that does not pass leaves it so.
         let mut as_kept = Loaded::parse(&loaded.path, &loaded.name, loaded.text.clone(), new)?;
@@ -454,17 +488,36 @@ fn keep(loaded: &Loaded, made: &Made) -> Result<Option<Report>, Fault> {
         // In time it is replayed once it is kept.
         as_kept.scenario.replay = ReplayMode::Collapsed;
         let ran = Ran { unscrubbed: made.unscrubbed.clone(), ..replay::of_files(&as_kept, Ok(&made.files)) };
-        Ok(judge(&as_kept, ran))
+        let mut report = judge(&as_kept, ran);
+        // The scenario itself is bound when it is kept.
+        report.changes.retain(|change| change.path != loaded.path);
+        Ok(report)
     };
     let mut new = BTreeMap::new();
     let mut report = judged(&new)?;
-    new.extend(report.changes.drain(..).filter(|c| !c.path.exists()).map(|c| (c.path, c.text)));
+    let missing = report.changes.iter().filter(|c| !c.path.exists());
+    new.extend(missing.map(|c| (c.path.clone(), c.text.clone())));
     if !new.is_empty() {
         report = judged(&new)?;
     }
-    if !matches!(report.outcome, Outcome::Passed) {
-        return Ok(Some(report));
+    if matches!(report.outcome, Outcome::Passed) {
+        return store(loaded, &made, new, bound).map(|()| None);
     }
+    let mut texts = new;
+    texts.extend(report.changes.iter().map(|c| (c.path.clone(), c.text.clone())));
+    if !report.changes.is_empty() && matches!(judged(&texts)?.outcome, Outcome::Passed) {
+        report.pending = Some(Pending(Arc::new(Waiting { loaded: loaded.clone(), made, texts })));
+    }
+    Ok(Some(report))
+}
+
+/// Writes the cassette, the texts beside the scenario, and the scenario that is bound to it.
+fn store(
+    loaded: &Loaded,
+    made: &Made,
+    mut texts: BTreeMap<PathBuf, String>,
+    bound: String,
+) -> Result<(), Fault> {
     let path = loaded.cassette();
     let commit = |e: CommitError| wrong(format_args!("{}: {e}", path.display()));
     let mut folder = CassetteFolder::create(&path, true).map_err(commit)?;
@@ -472,11 +525,11 @@ fn keep(loaded: &Loaded, made: &Made) -> Result<Option<Report>, Fault> {
         // Every recording has all of these, empty ones included.
         folder.append(name, made.files.get(name).map_or(&[][..], |bytes| &bytes[..])).map_err(commit)?;
     }
-    new.insert(loaded.path.clone(), bound);
+    texts.insert(loaded.path.clone(), bound);
     // Everything is on disk before the first file changes its name, so that a full disk changes
     // nothing.
     let mut ready = Vec::new();
-    for (path, text) in new {
+    for (path, text) in texts {
         let cannot = |e| wrong(format_args!("{}: {e}", path.display()));
         let mut file = OutFile::create_shared(&path, true).map_err(cannot)?;
         file.write_all(text.as_bytes()).and_then(|()| file.sync()).map_err(cannot)?;
@@ -486,7 +539,7 @@ fn keep(loaded: &Loaded, made: &Made) -> Result<Option<Report>, Fault> {
     for (path, file) in ready {
         file.commit().map_err(|e| wrong(format_args!("{}: {e}", path.display())))?;
     }
-    Ok(None)
+    Ok(())
 }
 
 /// Everything about the cassette but what happened.

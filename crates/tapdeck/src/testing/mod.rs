@@ -34,6 +34,7 @@ mod live;
 mod picture;
 mod pointer;
 mod replay;
+mod report;
 mod scenario;
 mod session;
 
@@ -42,7 +43,11 @@ use std::panic::Location;
 
 pub use finished::Finished;
 pub use halt::Halt;
-pub use scenario::{Change, Fault, How, Outcome, Remedy, Report, find, run, run_all, run_on};
+pub use live::Pending;
+pub use report::{json_report, junit, write_report};
+pub use scenario::{
+    Change, Evidence, Fault, How, Outcome, Remedy, Report, find, run, run_all, run_all_reported, run_on,
+};
 pub use session::{Program, Session};
 pub use tapdeck_core::check;
 pub use tapdeck_host::backend::Place;

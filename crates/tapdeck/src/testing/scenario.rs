@@ -2,18 +2,21 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 use std::{fs, io};
 
 use tapdeck_core::check::{Cause, Claim, Fact, Failure, Json, Timeline, Trace, What, evaluate, signal_name};
-use tapdeck_core::{Exit, WallTime};
+use tapdeck_core::{Exit, Time, WallTime};
 use tapdeck_host::Clock;
 use tapdeck_host::backend::Place;
-use tapdeck_tape::cassette::{Binary, Digester};
+use tapdeck_tape::cassette::{Binary, Digester, Files};
 use tapdeck_tape::scenario::{Action, Assertion, MAX_FILE, SUFFIX, Scenario, Source};
 use tapdeck_term::printable;
 
 use super::finished::ended;
+use super::live::Pending;
+use super::report::write_report;
 use super::{AtCaller, Halt, TestError, TestResult, live, picture, replay};
 
 /// Where the session comes from.
@@ -45,6 +48,10 @@ pub struct Report {
     /// What would have to change on disk for it to pass, as far as that is a matter of stored
     /// facts; for a scenario that passes, what it would say of its cassette if it were bound now.
     pub changes: Vec<Change>,
+    /// What a run that failed leaves to look at.
+    pub evidence: Option<Arc<Evidence>>,
+    /// The recording that was made, if accepting the changes is all that it takes to keep it.
+    pub pending: Option<Pending>,
 }
 
 /// What came of it.
@@ -71,6 +78,10 @@ pub struct Fault {
     pub details: String,
     /// What would make it hold, where that is a matter of files.
     pub remedy: Option<Remedy>,
+    /// When the screen was wrong, if it was the screen.
+    pub at: Option<Time>,
+    /// Expected and shown text, where texts differ.
+    pub texts: Option<Box<(String, String)>>,
 }
 
 /// What makes a scenario hold that does not, if the present state is right.
@@ -88,12 +99,14 @@ pub enum Remedy {
 }
 
 impl Fault {
-    pub(super) fn new(claim: impl Into<String>, message: impl Into<String>) -> Self {
+    /// Something that should hold, and what is wrong.
+    pub fn new(claim: impl Into<String>, message: impl Into<String>) -> Self {
         let (claim, message) = (claim.into(), message.into());
-        Self { line: None, claim, message, details: String::new(), remedy: None }
+        Self { line: None, claim, message, details: String::new(), remedy: None, at: None, texts: None }
     }
 
-    pub(super) fn with(self, remedy: Remedy) -> Self {
+    /// The fault with what would make it hold.
+    pub fn with(self, remedy: Remedy) -> Self {
         Self { remedy: Some(remedy), ..self }
     }
 
@@ -120,6 +133,7 @@ pub struct Change {
 const READABLE: &str = "the scenario can be read";
 
 /// A scenario that was read, and where.
+#[derive(Clone)]
 pub(super) struct Loaded {
     pub(super) path: PathBuf,
     pub(super) folder: PathBuf,
@@ -184,6 +198,8 @@ pub(super) struct Ran {
     /// When the cassette was recorded.
     pub(super) captured: Option<WallTime>,
     pub(super) skipped: Option<String>,
+    /// What happened in a run that broke off, so that its claims cannot be judged.
+    pub(super) broken: Option<Timeline>,
     /// The folder that the program ran in, gone by now.
     pub(super) folder: Option<PathBuf>,
     /// The command lines of the processes that it left behind.
@@ -237,7 +253,25 @@ pub fn find(paths: &[PathBuf]) -> Result<Vec<PathBuf>, (PathBuf, std::io::Error)
 /// With everything that does not hold, in full; also when there are no scenarios at all.
 #[track_caller]
 pub fn run_all(path: impl AsRef<Path>, how: How) -> TestResult<Vec<Report>> {
-    let path = path.as_ref();
+    run_every(path.as_ref(), how, None)
+}
+
+/// As [`run_all`], and writes the report of it into a folder, as `tapdeck test --report` does.
+///
+/// # Errors
+/// As [`run_all`]; also when the report cannot be written.
+#[track_caller]
+pub fn run_all_reported(
+    path: impl AsRef<Path>,
+    how: How,
+    folder: impl AsRef<Path>,
+) -> TestResult<Vec<Report>> {
+    run_every(path.as_ref(), how, Some(folder.as_ref()))
+}
+
+#[track_caller]
+fn run_every(path: &Path, how: How, folder: Option<&Path>) -> TestResult<Vec<Report>> {
+    let clock = Clock::start();
     let files = find(&[path.to_owned()])
         .map_err(|(p, e)| TestError::new(format!("{}: {e}", p.display())))
         .at_caller()?;
@@ -245,6 +279,11 @@ pub fn run_all(path: impl AsRef<Path>, how: How) -> TestResult<Vec<Report>> {
         return Err(TestError::new(format!("there are no scenarios in {}", path.display())));
     }
     let reports: Vec<Report> = files.iter().map(|file| run(file, how)).collect();
+    if let Some(folder) = folder {
+        write_report(folder, &reports, clock.elapsed())
+            .map_err(|e| TestError::new(format!("the report {} cannot be written: {e}", folder.display())))
+            .at_caller()?;
+    }
     let mut details = String::new();
     let mut failed = 0;
     for report in &reports {
@@ -291,6 +330,8 @@ pub fn run_on(path: &Path, how: How, place: Option<&Place>, halt: &Halt) -> Repo
         took: Duration::ZERO,
         captured: None,
         changes: Vec::new(),
+        evidence: None,
+        pending: None,
     });
     report.took = clock.elapsed();
     report
@@ -345,6 +386,7 @@ pub(super) fn stored_text(path: &Path) -> io::Result<String> {
 
 /// Judges what a run gave.
 pub(super) fn judge(loaded: &Loaded, mut ran: Ran) -> Report {
+    let mut seen = ran.broken.take();
     if let Some(timeline) = ran.timeline.take() {
         ran.faults.extend(died(loaded, &timeline));
         ran.checks += usize::from(loaded.scenario.last_event.is_some());
@@ -383,13 +425,22 @@ pub(super) fn judge(loaded: &Loaded, mut ran: Ran) -> Report {
             let said = claim.to_string();
             let claim = name.map_or(said.clone(), |name| format!("{name} ({said})"));
             let details = picture::failure(&failure, &timeline);
-            ran.faults.push(Fault { line, claim, message, details, remedy });
+            let (at, texts) = (failure.at.map(|at| at.time), failure.texts.clone().map(Box::new));
+            ran.faults.push(Fault { line, claim, message, details, remedy, at, texts });
         }
+        seen = Some(timeline);
     }
     if ran.checks == 0 && ran.faults.is_empty() && ran.skipped.is_none() {
         ran.faults
             .push(Fault::new("something is checked", "the scenario asserts nothing, so it can never fail"));
     }
+    let evidence = seen.filter(|_| !ran.faults.is_empty()).map(|timeline| {
+        let made = live::make(loaded, &timeline, &ran);
+        let stored = || Files::read(&loaded.cassette()).ok().filter(|_| ran.folder.is_none());
+        // A picture without its recording is still worth showing.
+        let recording = stored().or_else(|| made.ok().map(|made| made.files));
+        Arc::new(Evidence { timeline, recording })
+    });
     let outcome = match ran.skipped {
         Some(why) => Outcome::Skipped(why),
         None if ran.faults.is_empty() => Outcome::Passed,
@@ -403,6 +454,23 @@ pub(super) fn judge(loaded: &Loaded, mut ran: Ran) -> Report {
         took: Duration::ZERO,
         captured: ran.captured,
         changes: ran.changes,
+        evidence,
+        pending: None,
+    }
+}
+
+/// What a run that failed leaves to look at.
+#[derive(Clone)]
+pub struct Evidence {
+    /// What happened.
+    pub timeline: Timeline,
+    /// The recording of it, scrubbed.
+    pub recording: Option<Files>,
+}
+
+impl std::fmt::Debug for Evidence {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Evidence").field("end", &self.timeline.end).finish_non_exhaustive()
     }
 }
 
@@ -461,7 +529,9 @@ fn change(loaded: &Loaded, claim: &Claim, failure: &Failure) -> Option<Change> {
     let (expected, shown) = failure.texts.as_ref()?;
     let file = failure.file.as_ref()?;
     let names = |fact: &Fact| match fact {
-        Fact::Equals { file: Some(name), .. } | Fact::Unread { file: name, .. } => name == file,
+        Fact::Equals { file: Some(name), .. }
+        | Fact::Styled { file: name, .. }
+        | Fact::Unread { file: name, .. } => name == file,
         _ => false,
     };
     let stored = condition.facts.iter().any(names);

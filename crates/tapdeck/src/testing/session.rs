@@ -652,6 +652,11 @@ impl Session {
         self.seen.screen.term().size()
     }
 
+    /// The time of the session.
+    pub(crate) fn now(&self) -> Time {
+        self.clock.now().mono
+    }
+
     /// The modes in force, as far as the output has come.
     pub(crate) fn modes(&mut self) -> Modes {
         self.pump(None);

@@ -155,13 +155,15 @@ fn facts(raw: &raw::Condition, stored: Stored<'_>) -> Said<Vec<Fact>> {
     if let Some(text) = &raw.equals {
         facts.push(Fact::Equals { text: text.clone(), file: None });
     }
-    if let Some(file) = &raw.file {
+    for (file, styled) in [(&raw.file, false), (&raw.styled, true)] {
+        let Some(file) = file.clone() else { continue };
         if file.starts_with('/') || file.split('/').any(|part| part == "..") {
             return Err(format!("the file {file:?} must lie beside the scenario"));
         }
-        facts.push(match stored(file) {
-            Ok(text) => Fact::Equals { text, file: Some(file.clone()) },
-            Err(why) => Fact::Unread { file: file.clone(), why: why.to_string() },
+        facts.push(match stored(&file) {
+            Ok(text) if styled => Fact::Styled { text, file },
+            Ok(text) => Fact::Equals { text, file: Some(file) },
+            Err(why) => Fact::Unread { file, why: why.to_string(), styled },
         });
     }
     match raw.blank {

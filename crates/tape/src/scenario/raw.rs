@@ -323,6 +323,7 @@ pub(super) struct Condition {
     pub(super) matches: Many<String>,
     pub(super) equals: Option<String>,
     pub(super) file: Option<String>,
+    pub(super) styled: Option<String>,
     pub(super) blank: Option<bool>,
     pub(super) rows: Option<At<String>>,
     pub(super) cols: Option<At<String>>,
