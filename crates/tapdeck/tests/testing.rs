@@ -264,3 +264,23 @@ fn the_mouse_is_encoded_as_the_program_wants_it() -> TestResult {
     assert!(wrong.message().contains("row 7, column 1 is outside of the screen"), "{wrong}");
     Ok(())
 }
+
+/// The report of a test in Rust is that of the command.
+#[test]
+fn a_folder_of_scenarios_is_run_with_a_report() -> TestResult {
+    let folder = tempfile::tempdir().expect("a folder");
+    let scenario = |text: &str| {
+        format!("program: {{run: [echo, hello]}}\nassert:\n  - {{screen: {{contains: {text}}}}}\n")
+    };
+    std::fs::write(folder.path().join("a.scenario.yaml"), scenario("hello")).expect("written");
+    let report = folder.path().join("report");
+    tapdeck::testing::run_all_reported(folder.path(), How::Live, &report)?;
+    let page = || std::fs::read_to_string(report.join("index.html")).expect("a page");
+    assert!(page().contains("1 passed, 0 failed"), "{}", page());
+    std::fs::write(folder.path().join("b.scenario.yaml"), scenario("hullo")).expect("written");
+    let failed = tapdeck::testing::run_all_reported(folder.path(), How::Live, &report);
+    assert!(failed.expect_err("one fails").message().contains("1 of 2 scenarios failed"));
+    assert!(page().contains("1 passed, 1 failed") && page().contains("data:image/svg+xml"), "{}", page());
+    assert!(report.join("recording-2.html").is_file() && report.join("junit.xml").is_file());
+    Ok(())
+}

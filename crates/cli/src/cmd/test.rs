@@ -10,8 +10,9 @@ use std::time::Duration;
 
 use clap::Args;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use serde_json::json;
 use tapdeck::testing::{
-    Fault, Halt, How, Outcome, Place, Remedy, Report, find, json_report, junit, run_on, write_report,
+    Fault, Halt, How, Outcome, Place, Remedy, Report, find, json_report, junit, run_on, summary, write_report,
 };
 use tapdeck_core::WallTime;
 use tapdeck_host::{Clock, Keyboard, Pressed};
@@ -24,6 +25,7 @@ use crate::place::PlaceArgs;
 use crate::unreadable::{self, FileRole};
 use tapdeck::OutFile;
 
+mod draft;
 mod kept;
 mod review;
 
@@ -51,11 +53,18 @@ Examples:
   tapdeck test --update cassettes/          review how stored texts would change
   tapdeck test --rebind my.scenario.yaml    accept a changed cassette, command or step
   tapdeck test --live --report report my.scenario.yaml    pictures and recordings of failures
+  tapdeck test --from-session demo.ahr -o new.scenario.yaml    a scenario from what you did
   tapdeck test --junit report.xml --jobs 4 cassettes/")]
 pub(crate) struct TestArgs {
     /// Scenario files, or folders that contain them
-    #[arg(value_name = "PATH", required = true)]
+    #[arg(value_name = "PATH", required_unless_present = "from_session")]
     paths: Vec<PathBuf>,
+    /// Write a scenario from a recording with input (rec -I), or from the recording of a session
+    #[arg(long, value_name = "SESSION|FILE", requires = "output", conflicts_with_all = ["paths", "live", "record", "update", "rebind"])]
+    from_session: Option<String>,
+    /// The file to write, NAME.scenario.yaml
+    #[arg(long, short, value_name = "FILE", requires = "from_session")]
+    output: Option<PathBuf>,
     /// Run the programs instead of replaying their cassettes
     #[arg(long, conflicts_with = "record")]
     live: bool,
@@ -68,6 +77,15 @@ pub(crate) struct TestArgs {
     /// Run only scenarios whose name contains this
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
+    /// List the scenarios, and run none
+    #[arg(long, conflicts_with_all = ["record", "update"])]
+    list: bool,
+    /// Run each scenario N times; it fails if one of the runs does
+    #[arg(long, value_name = "N", requires = "live", default_value = "1", hide_short_help = true)]
+    repeat: NonZeroUsize,
+    /// Run a scenario that fails up to N times more; if it passes then, it is reported as flaky
+    #[arg(long, value_name = "N", requires = "live", default_value_t = 0, hide_short_help = true)]
+    retries: usize,
     /// Write a JUnit XML report
     #[arg(long, value_name = "FILE", value_parser = crate::parse::file())]
     junit: Option<PathBuf>,
@@ -100,6 +118,9 @@ pub(crate) struct TestArgs {
 }
 
 pub(crate) fn run(args: &TestArgs) -> Result {
+    if let (Some(from), Some(output)) = (&args.from_session, &args.output) {
+        return draft::write(from, output);
+    }
     let place = args.place.wanted().map_err(Failure::usage)?;
     if place.is_some() && !args.live && !args.record {
         return Err(Failure::usage(
@@ -107,6 +128,9 @@ pub(crate) fn run(args: &TestArgs) -> Result {
         ));
     }
     let files = args.scenarios()?;
+    if args.list {
+        return list(&files, args.json);
+    }
     let how = match (args.live, args.record) {
         (true, _) => How::Live,
         (_, true) => How::Record,
@@ -125,7 +149,8 @@ pub(crate) fn run(args: &TestArgs) -> Result {
             refuse_old(report, clock.wall_start() - max_age, max_age);
         }
     };
-    let mut reports = match run_all(&files, how, place.as_ref(), jobs, (age, each))? {
+    let runs = Runs { how, repeat: args.repeat.get(), retries: args.retries };
+    let mut reports = match run_all(&files, runs, place.as_ref(), jobs, (age, each))? {
         Ran::All(reports) => reports,
         Ran::Stopped(signal) => return Ok(Ending::by_signal(signal)),
     };
@@ -223,7 +248,7 @@ enum Ran {
 /// Runs the failed scenarios again, after a change.
 fn judge_again(reports: &mut [Report], aloud: bool) {
     for report in reports.iter_mut().filter(|r| matches!(r.outcome, Outcome::Failed(_))) {
-        *report = run_one(&report.path, How::Cassette, None, &Halt::default());
+        *report = run_one(&report.path, Runs::from(How::Cassette), None, &Halt::default());
         if aloud {
             tell(report);
         }
@@ -247,9 +272,39 @@ fn refuse_old(report: &mut Report, oldest: WallTime, max_age: Duration) {
     }
 }
 
-/// Runs one scenario, and says in its faults what to do about them.
-fn run_one(path: &Path, how: How, place: Option<&Place>, halt: &Halt) -> Report {
-    let mut report = run_on(path, how, place, halt);
+/// How scenarios are run, and how often.
+#[derive(Clone, Copy)]
+struct Runs {
+    how: How,
+    /// Runs of each.
+    repeat: usize,
+    /// Further runs of one that fails.
+    retries: usize,
+}
+
+impl From<How> for Runs {
+    fn from(how: How) -> Self {
+        Self { how, repeat: 1, retries: 0 }
+    }
+}
+
+/// Runs one scenario as often as it is to be run, and says in its faults what to do about them.
+fn run_one(path: &Path, runs: Runs, place: Option<&Place>, halt: &Halt) -> Report {
+    let is_failed = |report: &Report| matches!(report.outcome, Outcome::Failed(_));
+    let mut report = run_on(path, runs.how, place, halt);
+    for _ in 1..runs.repeat {
+        if is_failed(&report) || halt.is_called() {
+            break;
+        }
+        report = run_again(report, runs, place, halt);
+    }
+    for _ in 0..runs.retries {
+        if !is_failed(&report) || halt.is_called() {
+            break;
+        }
+        report = run_again(report, runs, place, halt);
+        report.flaky = !is_failed(&report);
+    }
     if let Outcome::Failed(faults) = &mut report.outcome {
         for fault in faults {
             fault.message.push_str(advice(fault.remedy));
@@ -258,18 +313,55 @@ fn run_one(path: &Path, how: How, place: Option<&Place>, halt: &Halt) -> Report 
     report
 }
 
+/// Runs a scenario once more. Checks and times add up.
+fn run_again(before: Report, runs: Runs, place: Option<&Place>, halt: &Halt) -> Report {
+    let mut report = run_on(&before.path, runs.how, place, halt);
+    report.checks += before.checks;
+    report.took += before.took;
+    report
+}
+
+/// Prints the scenarios without running them.
+fn list(files: &[PathBuf], json: bool) -> Result {
+    let mut all = Vec::new();
+    for path in files {
+        let listed = summary(path).map_err(|fault| Failure::check(fault.explain(path)))?;
+        if json {
+            all.push(json!({
+                "path": path.to_string_lossy(),
+                "name": listed.name,
+                "about": listed.about,
+                "steps": listed.steps,
+                "claims": listed.claims,
+            }));
+        } else {
+            let about = listed.about.map(|about| format!(": {about}")).unwrap_or_default();
+            let line = format!("{}{about} ({} steps, {} claims)", listed.name, listed.steps, listed.claims);
+            print(format_args!(
+                "{}  {}\n",
+                human::printable(&path.to_string_lossy()),
+                human::printable(&line)
+            ));
+        }
+    }
+    if json {
+        print_json(&json!({ "scenarios": all }));
+    }
+    Ok(Ending::of_check(true))
+}
+
 /// Runs all scenarios, several at a time. `each` gets the reports in the order of the files. A
 /// signal to end ends the programs of the scenarios first.
 fn run_all(
     files: &[PathBuf],
-    how: How,
+    runs: Runs,
     place: Option<&Place>,
     jobs: usize,
     (also, each): (impl Fn(&mut Report) + Sync, impl Fn(&Report) + Sync),
 ) -> Result<Ran> {
     let io = |e: std::io::Error| Failure::io(format!("cannot run anything: {e}"));
     // Before any thread is started, so that all have the signals blocked.
-    let mut signals = (how != How::Cassette).then(Keyboard::ends_only).transpose().map_err(io)?;
+    let mut signals = (runs.how != How::Cassette).then(Keyboard::ends_only).transpose().map_err(io)?;
     let halt = signals.as_ref().map_or_else(Halt::default, |s| Halt::with_signals(s.inherited()));
     let next = AtomicUsize::new(0);
     let done: Mutex<(usize, BTreeMap<usize, Report>)> = Mutex::default();
@@ -277,7 +369,7 @@ fn run_all(
         while let Some((i, path)) =
             Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|i| Some((i, files.get(i)?)))
         {
-            let mut report = run_one(path, how, place, &halt);
+            let mut report = run_one(path, runs, place, &halt);
             also(&mut report);
             if halt.is_called() {
                 return;
@@ -333,7 +425,10 @@ fn tell(report: &Report) {
     let ms = report.took.as_secs_f64() * 1e3;
     let name = human::printable(&report.name);
     match &report.outcome {
-        Outcome::Passed => print(format_args!("ok       {name} ({} checks, {ms:.1} ms)\n", report.checks)),
+        Outcome::Passed => {
+            let word = if report.flaky { "flaky   " } else { "ok      " };
+            print(format_args!("{word} {name} ({} checks, {ms:.1} ms)\n", report.checks));
+        }
         Outcome::Skipped(why) => print(format_args!("skipped  {name}: {}\n", human::printable(why))),
         Outcome::Failed(faults) => {
             print(format_args!("FAILED   {name} ({} checks, {ms:.1} ms)\n", report.checks));

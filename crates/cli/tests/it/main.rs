@@ -21,6 +21,7 @@ mod bus;
 mod cassette;
 mod commands;
 mod config;
+mod contrib;
 mod conversation;
 mod convert;
 #[cfg(feature = "hotkeys")]

@@ -15,7 +15,7 @@ fn corpus() -> PathBuf {
 }
 
 /// Copies a folder with everything in it.
-fn copy(from: &Path, to: &Path) {
+pub fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).expect("made");
     for entry in fs::read_dir(from).expect("listed").flatten() {
         let target = to.join(entry.file_name());
@@ -419,8 +419,8 @@ fn record_then_update() {
     assert_eq!(fs::read_to_string(&stored).expect("stored"), "another\n");
 }
 
-/// An intended change is recorded anew and reviewed: refused, nothing is lost; accepted, the cassette
-/// and its texts change together.
+/// An intended change is recorded anew and reviewed: refused, nothing is lost; accepted, the
+/// cassette and its texts change together.
 #[test]
 fn record_anew_and_review() {
     let home = Home::new();
@@ -681,7 +681,7 @@ fn wrong_scenarios_are_told_with_their_line() {
     assert!(text(&none).contains("none of the 1 scenarios here has \"zzz\""), "{}", text(&none));
 }
 
-/// A stored text may say how the screen looks, and a run that fails leaves pictures and a recording.
+/// A stored text may say how the screen looks. A run that fails leaves pictures and a recording.
 #[test]
 fn a_failure_leaves_a_report_and_its_recording() {
     let home = Home::new();
@@ -733,4 +733,144 @@ fn a_failure_leaves_a_report_and_its_recording() {
     assert!(text(&failed).contains("is kept"), "{}", text(&failed));
     let page = fs::read_to_string(report.join("index.html")).expect("a page");
     assert!(page.contains("<img alt=\"new\"") && !page.contains("<img alt=\"old\""));
+}
+
+/// A project's own folders, environment and preparations are part of its tests.
+#[test]
+fn a_scenario_uses_its_project() {
+    let home = Home::new();
+    let project = home.path("project");
+    let tests = project.join("tests");
+    fs::create_dir_all(tests.join("data/deep")).expect("made");
+    fs::create_dir_all(project.join("bin")).expect("made");
+    fs::write(tests.join("data/deep/one.txt"), "one\n").expect("written");
+    fs::write(project.join("bin/tool"), "#!/bin/sh\necho the tool\n").expect("written");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(project.join("bin/tool"), mode).expect("changed");
+    let file = tests.join("use.scenario.yaml");
+    let scenario = r#"about: a test of the project
+root: ..
+env:
+  allow: [PATH]
+  set: {PATH: "{root}/bin:${PATH}", WHERE: "{work}/data"}
+program:
+  run: [sh, -c, 'tool; cat "$WHERE"/deep/one.txt; cat ready; cd "$1" && ls -d bin', sh, "{root}"]
+  copy: [data]
+setup:
+  - echo prepared > ready
+teardown:
+  - test -f ready
+assert:
+  - {screen: {equals: "the tool\none\nprepared\nbin"}}
+"#;
+    fs::write(&file, scenario).expect("written");
+    let output = test(&home, &["--live"], &file);
+    assert!(output.status.success(), "{}", text(&output));
+    assert!(test(&home, &["--record"], &file).status.success());
+    let cassette = tests.join("use.cassette");
+    for entry in fs::read_dir(&cassette).expect("listed").flatten() {
+        let bytes = fs::read(entry.path()).expect("read");
+        let of_machine = String::from_utf8_lossy(&bytes).contains(project.to_str().expect("text"));
+        assert!(!of_machine, "{} names the project's folder", entry.path().display());
+    }
+    // What was copied and prepared is part of what was recorded.
+    let bound = fs::read_to_string(&file).expect("read");
+    fs::write(tests.join("data/deep/one.txt"), "two\n").expect("written");
+    assert!(!test(&home, &[], &file).status.success(), "another file in the folder");
+    fs::write(tests.join("data/deep/one.txt"), "one\n").expect("written");
+    fs::write(&file, bound.replace("echo prepared", "echo  prepared")).expect("written");
+    let other = test(&home, &[], &file);
+    assert!(text(&other).contains("setup has other commands"), "{}", text(&other));
+    for (from, to, part) in [
+        (
+            "echo prepared > ready",
+            "echo oh; exit 4",
+            ":10: setup: echo oh; exit 4\n  it has ended with code 4",
+        ),
+        ("test -f ready", "exit 5", ":12: teardown: exit 5\n  it has ended with code 5"),
+        ("${PATH}", "${NO_SUCH_NAME}", "there is no variable NO_SUCH_NAME"),
+    ] {
+        fs::write(&file, scenario.replace(from, to)).expect("written");
+        let output = test(&home, &["--live"], &file);
+        assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+        assert!(text(&output).contains(part), "{part}: {}", text(&output));
+    }
+    fs::write(&file, scenario).expect("written");
+    let listed = test(&home, &["--list"], &tests);
+    assert!(text(&listed).contains("use: a test of the project (0 steps, 1 claims)"), "{}", text(&listed));
+}
+
+/// A test that fails now and then is found by repeating it, and named flaky when it is retried.
+#[test]
+fn a_flaky_test_is_found_and_named() {
+    let home = Home::new();
+    let file = home.path("luck.scenario.yaml");
+    let count = home.path("count");
+    // Fails each second time.
+    let scenario = "program:\n  run: [sh, -c, 'n=$(cat \"$1\"); echo $((n + 1)) > \"$1\"; exit $((n % 2))', sh, \"{root}/count\"]\nassert:\n  - {output_bytes: 0}\n";
+    fs::write(&file, scenario).expect("written");
+    let run = |start: &str, args: &[&str]| {
+        fs::write(&count, start).expect("written");
+        let output = test(&home, &[&["--live"], args].concat(), &file);
+        let runs = fs::read_to_string(&count).expect("read");
+        (output.status.code(), runs.trim().to_owned(), text(&output))
+    };
+    let (code, runs, said) = run("0", &["--repeat", "5"]);
+    assert_eq!((code, &*runs), (Some(1), "2"), "{said}");
+    let (code, runs, said) = run("1", &["--retries", "3"]);
+    assert_eq!((code, &*runs), (Some(0), "3"), "{said}");
+    assert!(said.contains("flaky    luck"), "{said}");
+    let (_, _, said) = run("1", &["--retries", "3", "--json"]);
+    let told: Value = serde_json::from_str(said.lines().next().expect("a line")).expect("JSON");
+    assert_eq!(
+        (&told["scenarios"][0]["flaky"], &told["scenarios"][0]["result"]),
+        (&true.into(), &"passed".into())
+    );
+    let (code, _, said) = run("1", &[]);
+    assert_eq!(code, Some(1), "{said}");
+}
+
+/// What a person did becomes a scenario that passes, also at the tempo of a machine.
+#[test]
+fn a_session_becomes_a_scenario() {
+    let home = Home::new();
+    let script = "printf 'name? '; read n; echo \"hello $n\"; printf 'more? '; read m; stty -icanon -echo; printf 'press a key\\n'; head -c 3 | od -c | head -1; echo done; exit 3";
+    let recording = home.path("did.ahr");
+    let mut command = home.tapdeck(["rec", "-I"]);
+    command.arg(&recording).args(["--", "sh", "-c", script]);
+    let mut seat = Seat::with_size(command, 60, 12);
+    seat.wait_text("name?");
+    for key in ["A", "d", "a"] {
+        seat.send(key);
+    }
+    seat.wait_text("name? Ada");
+    seat.send("\r");
+    seat.wait_text("more?");
+    seat.send("no\r");
+    seat.wait_text("press a key");
+    seat.send("\x1b[A");
+    seat.wait_text("done");
+    assert_eq!(seat.end().code(), Some(3));
+    let file = home.path("new.scenario.yaml");
+    let write = || {
+        let mut command = home.tapdeck(["test", "--from-session"]);
+        command.arg(&recording).arg("-o").arg(&file).output().expect("it runs")
+    };
+    let made = write();
+    assert!(made.status.success(), "{}", text(&made));
+    let scenario = fs::read_to_string(&file).expect("written");
+    for part in [
+        "size: 60x12",
+        "- expect: {contains: \"name?\"}\n  - type: \"Ada\\n\"\n",
+        "- expect: {contains: \"more?\"}\n  - type: \"no\\n\"\n",
+        "- expect: {contains: \"press a key\"}\n  - send: Up\n  - wait: {exit: true}\nassert:\n  - {exit: 3}\n",
+        "- {eventually: {contains: \"done\"}}",
+    ] {
+        assert!(scenario.contains(part), "{part}\n{scenario}");
+    }
+    let passes = test(&home, &["--live"], &file);
+    assert!(passes.status.success(), "{}\n{scenario}", text(&passes));
+    assert_eq!(write().status.code(), Some(4), "what is there is not replaced");
+    let misnamed = home.tapdeck(["test", "--from-session"]).arg(&recording).args(["-o", "x.yaml"]).output();
+    assert_eq!(misnamed.expect("it runs").status.code(), Some(2));
 }

@@ -188,8 +188,8 @@ impl Look {
         join(rows.collect::<Vec<_>>().iter().map(String::as_str))
     }
 
-    /// The stretches of these columns that are looked at, the last column not included: inside of the
-    /// region, and outside of the masks.
+    /// The stretches of these columns that are looked at, the last column not included: inside of
+    /// the region, and outside of the masks.
     pub(crate) fn columns(&self, y: usize, from: u16, to: u16) -> Vec<(u16, u16)> {
         let seen = |col: u16| {
             (self.region.left..=self.region.right).contains(&col)

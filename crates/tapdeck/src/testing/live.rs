@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use tapdeck_core::Exit;
 use tapdeck_core::check::{Claim, Timeline, Trace, seconds};
 use tapdeck_host::backend::{Container, Place, PlaceError};
 use tapdeck_host::cassette::{
@@ -22,13 +23,17 @@ use tapdeck_tape::cassette::{
     Binary, Cassette, Closing, Command, ContentDigest, Files, Harness, Manifest, Provenance, ReplayMode,
     Terminal, Timing, VERSION, names,
 };
-use tapdeck_tape::scenario::{self, Action, EnvPolicy, Program as Spec, Source, Step, Until, step_mark};
+use tapdeck_tape::scenario::{
+    self, Action, EnvPolicy, Program as Spec, Script, Source, Step, Until, step_mark,
+};
 use tapdeck_tape::{Extra, JsonValue};
 
+use super::finished::ended;
 use super::scenario::{Fault, Loaded, Outcome, Ran, Report, judge};
 use super::session::{Program, Session};
 use super::{Halt, TestResult, picture, replay};
 use crate::OutFile;
+use tapdeck_term::Size;
 
 /// What a program gets when its scenario does not say: enough to start, nothing to leak.
 const ALLOWED: [&str; 1] = ["PATH"];
@@ -95,15 +100,98 @@ fn run_program(loaded: &Loaded, spec: &Spec, (place, halt): (Option<&Place>, &Ha
         Err(e) => return ran.faults.push(setup(e)),
     };
     ran.folder = Some(work.clone());
-    if place.is_local() {
-        ran.binaries = binaries(spec, &work);
-    }
     // Until the end of the run.
     let _account = match account(spec, halt) {
         Ok(lock) => lock,
         Err(e) => return ran.faults.push(Fault::new("the account is free", e)),
     };
-    let ask = |command: &str| say(loaded, spec, (place.clone(), halt), &work, command);
+    let scenario = &loaded.scenario;
+    let ready = expanded(loaded, &work)
+        .and_then(|world| scripts(&scenario.setup, "setup", spec, &world, (&place, halt)).map(|()| world));
+    let world = match ready {
+        Ok(world) => world,
+        Err(fault) => return ran.faults.push(fault),
+    };
+    if place.is_local() {
+        ran.binaries = binaries(spec, &work);
+    }
+    drive(loaded, spec, &world, (&place, halt), ran);
+    ran.faults.extend(scripts(&scenario.teardown, "teardown", spec, &world, (&place, halt)).err());
+}
+
+/// Where a program runs, with its environment and command as they are here.
+struct World {
+    folder: PathBuf,
+    size: Size,
+    env: EnvPolicy,
+    argv: Vec<String>,
+    within: Duration,
+}
+
+/// Puts in the environment and the command what stands for something of this machine: `{root}`,
+/// `{work}`, and in the environment `${NAME}`.
+fn expanded(loaded: &Loaded, work: &Path) -> Result<World, Fault> {
+    let scenario = &loaded.scenario;
+    let root = loaded.folder.join(scenario.root.as_deref().unwrap_or("."));
+    let root = root
+        .canonicalize()
+        .map_err(|e| Fault::new("the project's root is there", format!("{}: {e}", root.display())))?;
+    let places = [("{root}", root.display().to_string()), ("{work}", work.display().to_string())];
+    let placed =
+        |text: &str| places.iter().fold(text.to_owned(), |text, (name, path)| text.replace(name, path));
+    let mut env = policy(loaded);
+    for (name, value) in &mut env.set {
+        let wrong = |what: String| Fault::new(format!("env: {name}"), what);
+        *value = variables(&placed(value)).map_err(wrong)?;
+    }
+    let argv = match &scenario.source {
+        Some(Source::Program(spec)) => spec.run.iter().map(|arg| placed(arg)).collect(),
+        _ => Vec::new(),
+    };
+    let (size, within) = (scenario.size, scenario.within);
+    Ok(World { folder: work.to_owned(), size, env, argv, within })
+}
+
+/// Replaces `${NAME}` by the variable of this process.
+fn variables(text: &str) -> Result<String, String> {
+    let (mut out, mut rest) = (String::new(), text);
+    while let Some((before, after)) = rest.split_once("${") {
+        let Some((name, behind)) = after.split_once('}') else { break };
+        let value = std::env::var(name)
+            .map_err(|_| format!("there is no variable {name} here, which ${{{name}}} names"))?;
+        out.extend([before, &value]);
+        rest = behind;
+    }
+    out.push_str(rest);
+    Ok(out)
+}
+
+/// Runs commands of `sh` where the program runs, each on a terminal, until one fails.
+fn scripts(
+    all: &[Script],
+    key: &str,
+    spec: &Spec,
+    world: &World,
+    (place, halt): (&Place, &Halt),
+) -> Result<(), Fault> {
+    for script in all {
+        let claim = format!("{key}: {}", script.command);
+        let wrong = |message: String| Fault { line: Some(script.line), ..Fault::new(claim.clone(), message) };
+        let argv = ["sh".to_owned(), "-c".to_owned(), script.command.clone()];
+        let session = start(&argv, spec.timeout, world, (place.clone(), halt))
+            .map_err(|e| wrong(e.message().into()))?;
+        let finished = session.finish().map_err(|e| wrong(e.message().into()))?;
+        if finished.exit != Exit::Code(0) {
+            let details = picture::around(&finished.timeline, finished.timeline.end.at);
+            return Err(Fault { details, ..wrong(format!("it {}", ended(finished.exit))) });
+        }
+    }
+    Ok(())
+}
+
+/// Starts the program, takes the steps, and waits for its end.
+fn drive(loaded: &Loaded, spec: &Spec, world: &World, (place, halt): (&Place, &Halt), ran: &mut Ran) {
+    let ask = |command: &str| say(command, spec, world, (place.clone(), halt));
     if let Some(check) = &spec.evidence.check
         && let Err(e) = ask(check)
     {
@@ -118,7 +206,7 @@ fn run_program(loaded: &Loaded, spec: &Spec, (place, halt): (Option<&Place>, &Ha
             Err(e) => return ran.faults.push(Fault::new(format!("version_from: {command}"), e.message())),
         }
     }
-    let mut session = match start(loaded, spec, &spec.run, (place, halt), &work) {
+    let mut session = match start(&world.argv, spec.timeout, world, (place.clone(), halt)) {
         Ok(session) => session,
         Err(e) => return ran.faults.push(Fault::new("the program starts", e.message())),
     };
@@ -226,7 +314,7 @@ fn write_files(folder: &Path, beside: &Path, spec: &Spec) -> std::io::Result<()>
         if let Some(parent) = target.parent() {
             fs::create_dir_all(parent)?;
         }
-        fs::copy(beside.join(name), target)
+        copy(&beside.join(name), &target)
             .map_err(|e| std::io::Error::new(e.kind(), format!("{name}: {e}")))?;
     }
     for (name, content) in &spec.files {
@@ -238,6 +326,24 @@ fn write_files(folder: &Path, beside: &Path, spec: &Spec) -> std::io::Result<()>
         if content.starts_with("#!") {
             let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
             fs::set_permissions(&path, mode)?;
+        }
+    }
+    Ok(())
+}
+
+/// Copies a file, or a folder with everything in it. Links in it stay links.
+fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
+    if !fs::metadata(from)?.is_dir() {
+        return fs::copy(from, to).map(|_| ());
+    }
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        if entry.file_type()?.is_symlink() {
+            std::os::unix::fs::symlink(fs::read_link(entry.path())?, target)?;
+        } else {
+            copy(&entry.path(), &target)?;
         }
     }
     Ok(())
@@ -267,9 +373,9 @@ fn account(spec: &Spec, halt: &Halt) -> Result<Option<AccountLock>, String> {
 }
 
 /// Runs a command where the program is to run, and as that; returns what it printed.
-fn say(loaded: &Loaded, spec: &Spec, at: (Place, &Halt), folder: &Path, command: &str) -> TestResult<String> {
+fn say(command: &str, spec: &Spec, world: &World, at: (Place, &Halt)) -> TestResult<String> {
     let argv = ["/bin/sh", "-c", command].map(str::to_owned);
-    let mut session = start(loaded, spec, &argv, at, folder)?;
+    let mut session = start(&argv, spec.timeout, world, at)?;
     session.wait_exit()?;
     let text = session.text();
     let finished = session.finish()?;
@@ -278,18 +384,16 @@ fn say(loaded: &Loaded, spec: &Spec, at: (Place, &Halt), folder: &Path, command:
 }
 
 fn start(
-    loaded: &Loaded,
-    spec: &Spec,
     argv: &[String],
+    timeout: Duration,
+    world: &World,
     (mut place, halt): (Place, &Halt),
-    folder: &Path,
 ) -> TestResult<Session> {
-    let env = policy(loaded);
-    let size = loaded.scenario.size;
+    let (env, size, folder) = (&world.env, world.size, &world.folder);
     let mut program = Program::new(argv)
         .size(size.cols, size.rows)
-        .timeout(spec.timeout)
-        .patience(loaded.scenario.within)
+        .timeout(timeout)
+        .patience(world.within)
         .only_env(env.allow.iter().map(String::as_str));
     if sees_folders(&place) {
         program = program.cwd(folder).home(folder);
@@ -463,8 +567,15 @@ pub(super) fn make(loaded: &Loaded, timeline: &Timeline, ran: &Ran) -> Result<Ma
     };
     let files = scenario::record(timeline, RESOLUTION, closing).map_err(wrong)?;
     let cassette = Cassette::from_files(&files).map_err(wrong)?;
+    let root = loaded.folder.join(loaded.scenario.root.as_deref().unwrap_or("."));
+    // The root is known to the program only if its scenario names it.
+    let root = root.canonicalize().ok().filter(|_| loaded.scenario.root.is_some());
+    let folders: Vec<(&str, &Path)> = [("work folder", Some(&**folder)), ("project root", root.as_deref())]
+        .into_iter()
+        .filter_map(|(name, path)| Some((name, path?)))
+        .collect();
     let own = &loaded.scenario.scrub;
-    let rules = scrub_rules(&[], own, &[("work folder", folder)], std::iter::empty()).map_err(wrong)?;
+    let rules = scrub_rules(&[], own, &folders, std::iter::empty()).map_err(wrong)?;
     let (files, _) = scrub(&files, Arc::new(rules), None, None).map_err(wrong)?;
     Ok(Made { files, unscrubbed: Some(scenario::timeline(&cassette)) })
 }

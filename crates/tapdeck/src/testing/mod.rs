@@ -46,7 +46,8 @@ pub use halt::Halt;
 pub use live::Pending;
 pub use report::{json_report, junit, write_report};
 pub use scenario::{
-    Change, Evidence, Fault, How, Outcome, Remedy, Report, find, run, run_all, run_all_reported, run_on,
+    Change, Evidence, Fault, How, Outcome, Remedy, Report, Summary, find, run, run_all, run_all_reported,
+    run_on, summary,
 };
 pub use session::{Program, Session};
 pub use tapdeck_core::check;

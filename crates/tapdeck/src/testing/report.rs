@@ -83,6 +83,7 @@ fn recording_page(folder: &Path, number: usize, files: &Files) -> io::Result<Opt
 /// A scenario, unfolded if it failed.
 fn section(report: &Report, page: Option<&str>, out: &mut String) {
     let (word, faults, why) = parts(&report.outcome);
+    let why = why.or(report.flaky.then_some("flaky: it failed at first"));
     let open = if is_failed(&report.outcome) { " open" } else { "" };
     let ms = report.took.as_secs_f64() * 1e3;
     let name = markup(&report.name);
@@ -204,6 +205,7 @@ pub fn json_report(reports: &[Report], took: Duration) -> Value {
             "path": report.path.to_string_lossy(),
             "result": result,
             "why": why,
+            "flaky": report.flaky,
             "checks": report.checks,
             "ns": report.took.as_nanos() as u64,
             "faults": faults.iter().map(fault).collect::<Vec<_>>(),
@@ -296,6 +298,7 @@ mod tests {
             captured: None,
             changes: Vec::new(),
             evidence: None,
+            flaky: false,
             pending: None,
         };
         let text = junit(

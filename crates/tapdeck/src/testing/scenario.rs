@@ -50,6 +50,8 @@ pub struct Report {
     pub changes: Vec<Change>,
     /// What a run that failed leaves to look at.
     pub evidence: Option<Arc<Evidence>>,
+    /// Whether it failed at first, and passed when it was tried again.
+    pub flaky: bool,
     /// The recording that was made, if accepting the changes is all that it takes to keep it.
     pub pending: Option<Pending>,
 }
@@ -306,8 +308,7 @@ pub fn run(path: &Path, how: How) -> Report {
 /// Runs a scenario with its program at this place, whatever it says itself, and under this rein.
 pub fn run_on(path: &Path, how: How, place: Option<&Place>, halt: &Halt) -> Report {
     let clock = Clock::start();
-    let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
-    let short = name.strip_suffix(SUFFIX).unwrap_or(&name).to_owned();
+    let short = short_name(path);
     let load = || load(path, &short);
     let recorded = match how {
         How::Record => load().map(|loaded| live::record(&loaded, place, halt)),
@@ -331,10 +332,44 @@ pub fn run_on(path: &Path, how: How, place: Option<&Place>, halt: &Halt) -> Repo
         captured: None,
         changes: Vec::new(),
         evidence: None,
+        flaky: false,
         pending: None,
     });
     report.took = clock.elapsed();
     report
+}
+
+/// What a scenario is, without running it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Summary {
+    /// Its name.
+    pub name: String,
+    /// What it is about.
+    pub about: Option<String>,
+    /// Its steps.
+    pub steps: usize,
+    /// Its claims.
+    pub claims: usize,
+}
+
+/// Reads a scenario without running it.
+///
+/// # Errors
+/// With what cannot be read.
+pub fn summary(path: &Path) -> Result<Summary, Fault> {
+    let Loaded { name, scenario, .. } = load(path, &short_name(path))?;
+    Ok(Summary {
+        name: scenario.name.unwrap_or(name),
+        about: scenario.about,
+        steps: scenario.steps.len(),
+        claims: scenario.assertions.len(),
+    })
+}
+
+/// The name of a scenario's file without what all of them end in.
+fn short_name(path: &Path) -> String {
+    let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+    name.strip_suffix(SUFFIX).unwrap_or(&name).to_owned()
 }
 
 fn load(path: &Path, name: &str) -> Result<Loaded, Fault> {
@@ -455,6 +490,7 @@ pub(super) fn judge(loaded: &Loaded, mut ran: Ran) -> Report {
         captured: ran.captured,
         changes: ran.changes,
         evidence,
+        flaky: false,
         pending: None,
     }
 }

@@ -8,6 +8,7 @@
 mod assertion;
 mod bind;
 mod condition;
+mod draft;
 mod pins;
 mod pointer;
 mod raw;
@@ -26,6 +27,7 @@ use tapdeck_term::Size;
 use crate::cassette::{ReplayMode, parse_window};
 
 pub use bind::bind;
+pub use draft::{Draft, draft};
 pub use pins::{PinChange, PinError, Pins};
 pub use pointer::{Click, Drag, Scroll, Target};
 pub use step::{Action, Play, PlayItem, Step, Until, step_mark};
@@ -66,6 +68,12 @@ pub struct Scenario {
     pub replay: ReplayMode,
     /// What the program finds in its environment; `None` for what every scenario gets.
     pub env: Option<EnvPolicy>,
+    /// The project's root, from the scenario's folder; where it is not given, that folder.
+    pub root: Option<String>,
+    /// Commands of `sh` in the program's folder, before it starts.
+    pub setup: Vec<Script>,
+    /// Commands of `sh` there, when it has ended, however it did.
+    pub teardown: Vec<Script>,
     /// Where the session comes from when it is made anew.
     pub source: Option<Source>,
     /// What must not be in the cassette, beside what never is.
@@ -78,6 +86,15 @@ pub struct Scenario {
     pub last_event: Option<(u64, String)>,
     /// What must hold.
     pub assertions: Vec<Assertion>,
+}
+
+/// A command of `sh`, with where it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Script {
+    /// The line.
+    pub line: u64,
+    /// The command.
+    pub command: String,
 }
 
 /// The cassette of a scenario.
@@ -228,6 +245,13 @@ impl Scenario {
             size: size.unwrap_or_default(),
             replay: replay.unwrap_or(ReplayMode::Collapsed),
             env,
+            root: condition::read_at(&raw.root, |root| {
+                let wrong =
+                    || format!("the root {root:?} must be a path from the scenario's folder, such as ../..");
+                if root.starts_with('/') { Err(wrong()) } else { Ok(root.to_owned()) }
+            })?,
+            setup: scripts(raw.setup),
+            teardown: scripts(raw.teardown),
             source,
             scrub: raw.scrub.into_iter().map(scrub_rule).collect::<Result<_, _>>()?,
             within: condition::read_at(&raw.within, length)?.unwrap_or(WITHIN),
@@ -277,6 +301,10 @@ fn read_env(raw: raw::Env) -> Result<EnvPolicy, ScenarioError> {
         allow: raw.allow.into_iter().map(|at| at.value).collect(),
         set: raw.set.into_iter().map(|(name, at)| (name, at.value)).collect(),
     })
+}
+
+fn scripts(raw: Vec<raw::At<String>>) -> Vec<Script> {
+    raw.into_iter().map(|at| Script { line: at.line, command: at.value }).collect()
 }
 
 fn read_program(raw: raw::Program) -> Result<Program, ScenarioError> {

@@ -81,6 +81,7 @@ impl Pins {
             ("allow", stated(&scenario["env"]["allow"])),
             ("set", of_map(scenario["env"].get("set"))),
             ("files", of_map(program.get("files"))),
+            ("setup", list("setup", of_value)),
             ("copy", (!copied.is_empty()).then(|| copied.into())),
             ("steps", list("steps", of_step)),
             ("play", list("play", of_value)),
@@ -98,7 +99,7 @@ impl Pins {
         }
         let empty = Map::new();
         let map = |pins: &'_ Self, name: &str| pins.0.get(name).and_then(Value::as_object).cloned();
-        for name in ["exit", "input", "events", "run", "on", "allow"] {
+        for name in ["exit", "input", "events", "run", "on", "allow", "setup"] {
             let (before, is) = (self.0.get(name), now.0.get(name));
             if before == is {
                 continue;
@@ -118,6 +119,7 @@ impl Pins {
                             .to_owned()
                     }
                     "run" => "program.run is not the command that was recorded".to_owned(),
+                    "setup" => "setup has other commands than those that were recorded".to_owned(),
                     "on" => "program.on is not the place where it was recorded".to_owned(),
                     _ => "env.allow is not the list with which it was recorded".to_owned(),
                 },

@@ -145,6 +145,11 @@ pub(super) struct File {
     pub(super) size: Option<At<String>>,
     pub(super) replay: Option<At<String>>,
     pub(super) within: Option<At<String>>,
+    pub(super) root: Option<At<String>>,
+    #[serde(default)]
+    pub(super) setup: Vec<At<String>>,
+    #[serde(default)]
+    pub(super) teardown: Vec<At<String>>,
     pub(super) env: Option<Env>,
     pub(super) program: Option<Program>,
     pub(super) play: Option<At<Vec<At<PlayItem>>>>,

@@ -1,5 +1,5 @@
-//! The review of changed texts: each is shown, and accepted, rejected or left for later. What is not
-//! accepted stays as it was.
+//! The review of changed texts: each is shown, and accepted, rejected or left for later. What is
+//! not accepted stays as it was.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, IsTerminal, Write};
