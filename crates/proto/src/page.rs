@@ -302,7 +302,7 @@ pub struct NamedTheme {
 /// The body of a request to start a session.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub struct OpenSession {
     /// A command line; the user's shell without one.
     pub command: Option<String>,

@@ -1,13 +1,20 @@
 //! `tapdeck kill`: ends sessions, or sends them a signal.
 
+use std::time::Duration;
+
 use clap::Args;
-use tapdeck_host::registry::Listing;
+use tapdeck_host::Clock;
+use tapdeck_host::registry::{self, Listing};
 use tapdeck_proto::bus::{Event, Frames, Kill, Role, Sub};
 use tapdeck_serve::client::{ClientError, connect_to};
 
 use crate::ending::{Ending, Report};
 use crate::failure::{Failure, Result};
 use crate::sessions::{ANSWER, alive, ask, connect, find};
+
+/// How long a session that has ended may take to leave the list, and how often it is looked.
+const UNLISTED: Duration = Duration::from_secs(2);
+const LOOK: Duration = Duration::from_millis(10);
 
 /// End sessions, or send them a signal.
 #[derive(Args)]
@@ -63,9 +70,15 @@ pub(super) fn kill(listing: &Listing, signal: Option<&str>) -> Result<()> {
     }
     match end(listing) {
         // The session ended before it read the request.
-        Ok(()) | Err(ClientError::Ended) => Ok(()),
-        Err(e) => Err(e.into()),
+        Ok(()) | Err(ClientError::Ended) => {}
+        Err(e) => return Err(e.into()),
     }
+    // The session takes itself off the list last. One that cannot is cleared by the next `ls`.
+    let clock = Clock::start();
+    while registry::is_alive(listing.pid) && listing.socket.exists() && clock.elapsed() < UNLISTED {
+        std::thread::park_timeout(LOOK);
+    }
+    Ok(())
 }
 
 /// Ends a session, and waits until it has ended.

@@ -182,6 +182,8 @@ fn other_pages_and_strangers_get_nothing_but_the_document() {
         ("GET", "/nothing", format!("{own}|{bearer}"), 404),
         ("DELETE", "/sessions/demo", format!("{own}|{bearer}"), 405),
         ("POST", "/sessions/demo/type", format!("{own}|{bearer}|Content-Type: text/plain"), 400),
+        // A field that it does not know: a program would be started that the client did not mean.
+        ("POST", "/sessions", format!("{own}|{bearer}|Content-Type: application/json"), 400),
     ];
     for (method, path, headers, status) in cases {
         let headers = fill(&headers);

@@ -2,7 +2,7 @@
 //! order.
 
 use std::path::PathBuf;
-use std::process::Output;
+use std::process::{Output, Stdio};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -101,6 +101,26 @@ pub fn text(out: &Output) -> String {
     )
 }
 
+/// A wait that failed did not say what the program did instead.
+#[test]
+fn a_wait_in_vain_tells_what_the_program_does_instead() {
+    let home = Home::new();
+    let script = "printf 'Do you want to continue? [y/N] '; read a; exit 7";
+    let session = Detached::start(&home, &[], &["sh", "-c", script]);
+    session.ok(&["wait", "--state", "blocked"]);
+    let out = home.run(["wait", &session.id, "--state", "idle", "--timeout", "100ms"]);
+    let said = text(&out);
+    let wanted = "the program is not idle: it is blocked and asks \"Do you want to continue? [y/N]\"";
+    assert!(out.status.code() == Some(1) && said.contains(wanted), "{said}");
+
+    let waits = home.tapdeck(["wait", &session.id, "--state", "idle"]).stderr(Stdio::piped()).spawn();
+    let waits = waits.expect("it starts");
+    eventually("the wait to watch", || session.listing()["clients"].to_string().contains("wait"));
+    session.ok(&["answer", "no"]);
+    let said = text(&waits.wait_with_output().expect("it ends"));
+    assert!(said.contains("the program has ended with code 7"), "{said}");
+}
+
 #[test]
 fn a_session_without_a_terminal_is_found_driven_and_ended() {
     let home = Home::new();
@@ -133,7 +153,7 @@ fn a_session_without_a_terminal_is_found_driven_and_ended() {
     session.ok(&["wait", "--idle", "50"]);
     session.ok(&["wait", "--prompt"]);
     session.ok(&["kill"]);
-    eventually("it to be gone", || session.listing().is_null());
+    assert!(session.listing().is_null(), "kill returns when the session has left the list");
     for args in [["peek", "work"], ["attach", "work"], ["kill", "work"]] {
         assert_eq!(home.run(args).status.code(), Some(3), "{args:?}");
     }

@@ -18,7 +18,7 @@ const BUILTIN: [(&str, &str); 3] = [
 #[non_exhaustive]
 pub enum FlowError {
     /// There is no such agent.
-    #[error("there is no agent {0:?}: take {list}", list = agent_names().join(" or "))]
+    #[error("no rules for probes of {0:?}: take {list}", list = agent_names().join(" or "))]
     NoAgent(String),
     /// The agent has no such probe.
     #[error("{agent} has no probe {probe:?}: take {list}")]

@@ -305,7 +305,10 @@ impl<'a> Machine<'a> {
                 let missing = Facts::read(self.probe, &fresh).missing(self.probe).join(", ");
                 if let Some(row) = all.iter().find(explains) {
                     let row = row.trim_matches(|c: char| c.is_whitespace() || "│┃|".contains(c));
-                    self.finish(Status::Unavailable, format!("it does not tell ({missing} missing): {row}"));
+                    self.finish(
+                        Status::Unavailable,
+                        format!("its panel says {row:?}, and does not show: {missing}"),
+                    );
                     return None;
                 }
                 let seconds = PANEL_LIMIT.as_secs();

@@ -8,7 +8,7 @@ use tapdeck_core::turns::AgentState;
 use tapdeck_host::Clock;
 use tapdeck_host::registry::Listing;
 use tapdeck_proto::bus::AgentState as AgentStateNow;
-use tapdeck_proto::bus::{Contents, Event, Exit, Frame, Info, InfoWanted, Push, Role, Snap, Sub};
+use tapdeck_proto::bus::{Contents, Event, Exit, Explain, Frame, Info, InfoWanted, Push, Role, Snap, Sub};
 
 use super::{ANSWER, Bus, ClientError, connect_within};
 
@@ -16,6 +16,8 @@ use super::{ANSWER, Bus, ClientError, connect_within};
 const SETTLED: Duration = Duration::from_millis(150);
 /// How often a wait that can be cancelled looks whether it is.
 const CANCELLED: Duration = Duration::from_millis(100);
+/// How long a session may take to tell what its program asks, once the time is over.
+const ASKED: Duration = Duration::from_millis(500);
 
 /// The condition that a wait is for.
 #[derive(Debug, Clone)]
@@ -78,8 +80,8 @@ pub enum WaitError {
         why: String,
     },
     /// The program has ended.
-    #[error("the program has ended")]
-    Ended,
+    #[error("the program {}", how_ended(.0))]
+    Ended(Exit),
     /// The caller has cancelled the wait.
     #[error("cancelled")]
     Cancelled,
@@ -145,7 +147,7 @@ impl Wait {
                 return Err(WaitError::Cancelled);
             }
             let Some(mut left) = self.timeout.checked_sub(now()) else {
-                return Err(self.timed_out(self.condition.unmet()));
+                return Err(self.timed_out(self.unmet(&mut bus, &seen)));
             };
             // The end of an idle time is not an event: look again when it may have passed.
             if let Some(quiet) = self.condition.quiet() {
@@ -169,7 +171,7 @@ impl Wait {
                     }
                     let met = self.condition.is_met_by_end(&seen.screen);
                     if !met {
-                        return Err(WaitError::Ended);
+                        return Err(WaitError::Ended(exit));
                     }
                     return Ok(Met { exit: Some(exit), state: AgentStateNow::Done });
                 }
@@ -212,6 +214,23 @@ impl Wait {
             RowsFrom::Screen => None,
             RowsFrom::Now => Some(end),
             RowsFrom::Offset(since) => Some(since),
+        }
+    }
+
+    /// Returns why the condition does not hold, for a timeout: also what state the program is in,
+    /// and what it asks.
+    fn unmet(&self, bus: &mut Bus, seen: &Watched) -> String {
+        let unmet = self.condition.unmet();
+        if !matches!(self.condition, Condition::States(_)) {
+            return unmet;
+        }
+        let state = seen.state.name();
+        let is_blocked = state == AgentState::Blocked.name();
+        // The question is an addition: without it, the state is told all the same.
+        let explained = is_blocked.then(|| bus.request(&Explain, ASKED).ok()).flatten();
+        match explained.and_then(|explained| explained.question) {
+            Some(question) => format!("{unmet}: it is {state} and asks {:?}", question.text),
+            None => format!("{unmet}: it is {state}"),
         }
     }
 
@@ -286,6 +305,14 @@ impl Condition {
             Self::Text(text) => matches(text, screen),
             Self::Prompt => false,
         }
+    }
+}
+
+/// Returns how a program ended.
+fn how_ended(exit: &Exit) -> String {
+    match &exit.signal {
+        Some(signal) => format!("was ended by signal {signal}"),
+        None => format!("has ended with code {}", exit.code),
     }
 }
 

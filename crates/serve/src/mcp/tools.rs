@@ -117,7 +117,7 @@ impl Handler {
                     "state": met.state.name(),
                     "exit": met.exit,
                 })),
-                Err(e @ (WaitError::TimedOut { .. } | WaitError::Ended)) => {
+                Err(e @ (WaitError::TimedOut { .. } | WaitError::Ended(_))) => {
                     Ok(json!({ "met": false, "waited_ms": waited_ms, "reason": e.to_string() }))
                 }
                 Err(e) => Err(e.into()),
@@ -297,7 +297,8 @@ impl Handler {
             let count = args.keys.len();
             let typing = Typing { keys: Some(args.keys), ..Typing::default() };
             let seq = call.type_in(args.session.as_deref(), typing)?;
-            Ok(format!("pressed {count} keys; since {seq} for what the program writes in answer"))
+            let keys = if count == 1 { "key" } else { "keys" };
+            Ok(format!("pressed {count} {keys}; since {seq} for what the program writes in answer"))
         })
         .await
     }

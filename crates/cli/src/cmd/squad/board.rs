@@ -11,6 +11,11 @@ use crate::failure::Result;
 ///
 /// The same as `tapdeck dash` with a filter.
 #[derive(Args)]
+#[command(after_help = "\
+The keys are those of tapdeck dash; ? shows them.
+
+Example:
+  tapdeck squad board")]
 pub(crate) struct BoardArgs {
     #[command(flatten)]
     which: Which,

@@ -24,7 +24,8 @@ pub(super) fn next(relay: &Relay, saved: &SavedRelay, answer: &str, is_truncated
         return Next::End(format!("{} said {word}", relay.from.get_ref()));
     }
     if saved.rounds >= relay.rounds {
-        return Next::End(format!("{} rounds are over", relay.rounds));
+        let over = if relay.rounds == 1 { "round is" } else { "rounds are" };
+        return Next::End(format!("{} {over} over", relay.rounds));
     }
     if is_truncated && !relay.allow_truncated {
         return Next::Refuse;
