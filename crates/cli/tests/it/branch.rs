@@ -397,3 +397,38 @@ fn two_attempts_are_compared() {
     }
     assert!(compare(&["s-1", "s-2"], 1).contains("\n-apple\n+pear\n"));
 }
+
+/// The list showed `unknown`, the time of the last block and no changes of an attempt that runs.
+#[test]
+fn an_attempt_that_runs_is_shown_as_it_is_now() {
+    let Some(user) = User::new() else { return };
+    user.git(&["init", "-q"]);
+    user.write("f", "one\n");
+    user.git(&["add", "."]);
+    user.git(&["commit", "-qm", "start"]);
+    checked(user.start(&[]).output().expect("runs"));
+    eventually("the first files", || user.kept("s.ahr").len() == 1);
+    user.end("agent");
+    let script = "echo two > f; echo new > g; exec sleep 600";
+    user.ok(&["branch", "s.ahr", "--at", "turn:0", "--json", "--", "sh", "-c", script]);
+    let shown = || serde_json::from_str::<Value>(&user.ok(&["branches", "s.ahr", "--json"])).expect("JSON");
+    let attempt = || shown()["branches"][0].clone();
+    eventually("its changes", || {
+        let stat = attempt()["diff_stat"].as_str().unwrap_or_default().to_owned();
+        stat.contains(" f | ") && stat.contains(" g | new")
+    });
+    assert_eq!(attempt()["state"], "running");
+    let before = attempt()["duration_ms"].as_u64().expect("a duration");
+    eventually("time to pass", || attempt()["duration_ms"].as_u64().is_some_and(|now| now > before));
+    // Another repository is not the one that lost its reference.
+    fs::create_dir(user.0.path("other")).expect("made");
+    checked(user.0.command("git").args(["init", "-q"]).arg(user.0.path("other")).output().expect("runs"));
+    let other = user.0.path("other");
+    let other = other.to_str().expect("UTF-8");
+    user.fails(
+        &["branch", "s.ahr", "--at", "turn:0", "--repository", other],
+        3,
+        "the files were kept in the repository of",
+    );
+    user.ok(&["kill", "--all"]);
+}

@@ -5,6 +5,9 @@ use std::path::{Path, PathBuf};
 use super::TreeError;
 use super::git::{self, Git, first_line};
 
+/// New files of a working tree that are named.
+const NEW_FILES: usize = 20;
+
 /// A repository with a working tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repository {
@@ -75,6 +78,26 @@ impl Repository {
     pub fn diff_stat(&self, from: &str, to: &str) -> Result<String, TreeError> {
         let args = ["diff", "--no-color", "--no-ext-diff", "--no-textconv", "--stat=80", from, to, "--"];
         Git::in_folder(&self.root).args(args).line()
+    }
+
+    /// What the working tree has changed since a commit, as `git diff --stat` shows it, with the
+    /// names of new files behind it.
+    ///
+    /// # Errors
+    /// When the commit is gone.
+    pub fn worktree_stat(&self, from: &str) -> Result<String, TreeError> {
+        let args = ["diff", "--no-color", "--no-ext-diff", "--no-textconv", "--stat=80", from, "--"];
+        let mut stat = Git::in_folder(&self.root).args(args).line()?;
+        let args = ["ls-files", "--others", "--exclude-standard"];
+        let new = Git::in_folder(&self.root).args(args).line()?;
+        for name in new.lines().take(NEW_FILES) {
+            stat.push_str(&format!("{} {name} | new", if stat.is_empty() { "" } else { "\n" }));
+        }
+        let more = new.lines().count().saturating_sub(NEW_FILES);
+        if more > 0 {
+            stat.push_str(&format!("\n {more} more new files"));
+        }
+        Ok(stat)
     }
 
     /// What changed from one commit or tree to another, as a patch.

@@ -204,6 +204,12 @@ fn repository(tree: &RecordedTree, given: Option<&Path>) -> Result<Repository> {
     })?;
     if !repository.has_commit(&tree.commit).map_err(refused)? {
         let (commit, root) = (&tree.commit, repository.root.display());
+        if given.is_some() {
+            return Err(Failure::not_found(format!(
+                "{root} does not have commit {commit}: the files were kept in the repository of {}",
+                human::printable(&tree.folder)
+            )));
+        }
         return Err(Failure::not_found(format!(
             "{root} does not have commit {commit} any more: its reference {} was deleted",
             tree.reference.as_deref().unwrap_or_default()

@@ -6,9 +6,9 @@ use clap::Args;
 use serde::Serialize;
 use tapdeck::trees::Repository;
 use tapdeck_core::WallTime;
-use tapdeck_host::Source;
 use tapdeck_host::registry::Listing;
-use tapdeck_proto::bus::{InfoWanted, Role};
+use tapdeck_host::{Clock, Source};
+use tapdeck_proto::bus::{AgentState, InfoWanted, Role};
 use tapdeck_serve::client::{ANSWER, connect_to_watch};
 use tapdeck_tape::RecordedTree;
 use tapdeck_tape::meta::{Exit, Meta};
@@ -114,12 +114,12 @@ fn shown(attempt: &Found, live: &[Listing], branches: Vec<Shown>) -> Shown {
         name: source.path().file_stem().unwrap_or_default().to_string_lossy().into_owned(),
         state: state(session, meta),
         session: session.map(|session| session.id.clone()),
-        duration_ms: duration(source, meta),
+        duration_ms: duration(source, meta, session.is_some()),
         at: parent.at.clone(),
         instruction: parent.instruction.clone(),
         worktree: parent.worktree.clone(),
         commit: parent.commit.clone(),
-        diff_stat: diff_stat(attempt),
+        diff_stat: session.and_then(|_| changes_now(attempt)).or_else(|| diff_stat(attempt)),
         recording,
         branches,
     }
@@ -131,7 +131,10 @@ fn state(session: Option<&Listing>, meta: &Meta) -> String {
         let asked = connect_to_watch(session, "branches", Role::Human)
             .and_then(|mut bus| bus.request(&InfoWanted::Brief, ANSWER));
         return match asked {
-            Ok(info) if !info.status.done => info.status.agent_state.name().to_owned(),
+            Ok(info) if !info.status.done => match info.status.agent_state {
+                AgentState::Unknown => info.status.state.name().to_owned(),
+                state => state.name().to_owned(),
+            },
             Ok(_) => ended(meta),
             Err(_) => "does not answer".to_owned(),
         };
@@ -148,13 +151,22 @@ fn ended(meta: &Meta) -> String {
 }
 
 /// How long an attempt has lasted.
-fn duration(source: &Source, meta: &Meta) -> u64 {
+fn duration(source: &Source, meta: &Meta, is_live: bool) -> u64 {
     let end = meta.ended_at.or_else(|| {
+        if is_live {
+            return Some(Clock::start().wall_start());
+        }
         let modified = std::fs::metadata(source.path()).ok()?.modified().ok()?;
         Some(WallTime::ZERO + modified.duration_since(std::time::UNIX_EPOCH).ok()?)
     });
     let lasted = end.map(|end| end.since(meta.started_at)).unwrap_or_default();
     u64::try_from(lasted.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// What an attempt that runs has changed so far, in its worktree.
+fn changes_now(attempt: &Found) -> Option<String> {
+    let worktree = Path::new(&attempt.parent.worktree);
+    Repository::find(worktree).ok()?.worktree_stat(&attempt.parent.commit).ok()
 }
 
 /// What an attempt has changed: from the commit that it began with to the newest that was kept.
