@@ -3,7 +3,7 @@
 use tapdeck_core::Offset;
 use tapdeck_host::{Source, SourceError};
 use tapdeck_tape::edit::locate;
-use tapdeck_tape::export::shown_rows;
+use tapdeck_tape::export::final_rows;
 use tapdeck_term::Term;
 
 use crate::parse::Position;
@@ -31,7 +31,7 @@ pub(crate) fn offset(source: &Source, position: &Position) -> Result<Offset, Str
 /// to was there from the start.
 pub(crate) fn written(term: &Term, line: u64) -> Option<u64> {
     let row = usize::try_from(line.checked_sub(term.evicted())?).ok()?;
-    Some(term.lines().take(shown_rows(term)).nth(row)?.written().unwrap_or(0))
+    Some(final_rows(term).nth(row)?.written().unwrap_or(0))
 }
 
 /// Why a recording could not be looked through.

@@ -225,6 +225,13 @@ impl Term {
         (0..self.m.rows()).map(|y| Line::live(&self.m, y))
     }
 
+    /// The rows of the main screen that the alternate screen covers, from the top; none while the
+    /// main screen is shown.
+    pub fn covered(&self) -> impl DoubleEndedIterator<Item = Line<'_>> + ExactSizeIterator {
+        let rows = if self.m.modes.alternate() { self.m.hidden.rows } else { 0 };
+        (0..rows).map(|y| Line::of_grid(&self.m, &self.m.hidden, y))
+    }
+
     /// One row of the screen.
     pub fn row(&self, y: u16) -> Option<Line<'_>> {
         (usize::from(y) < self.m.rows()).then(|| Line::live(&self.m, usize::from(y)))

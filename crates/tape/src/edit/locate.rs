@@ -7,7 +7,7 @@ use tapdeck_core::Time;
 
 use super::Position;
 use crate::event::{EventReader, Item, Kind};
-use crate::export::shown_rows;
+use crate::export::final_rows;
 use crate::replay::Replay;
 use crate::turns::RecordedTurn;
 use crate::{Error, Result};
@@ -115,7 +115,7 @@ pub fn locate<'a, E: From<Error>>(
         }
         let term = replay.term();
         let first = reader.header().first_byte;
-        lines = term.lines().take(shown_rows(term)).map(|line| line.written().map(|w| w + first)).collect();
+        lines = final_rows(term).map(|line| line.written().map(|w| w + first)).collect();
     }
     let wanted = positions.iter().map(|position| match position {
         Position::Time(time) => Wanted::Time((*time).into()),

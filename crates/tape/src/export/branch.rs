@@ -14,7 +14,7 @@ use std::io::Write;
 
 use serde::Serialize;
 use tapdeck_core::WallTime;
-use tapdeck_term::{Term, printable, printable_lines};
+use tapdeck_term::{Line, Term, printable, printable_lines};
 
 use super::Out;
 use crate::Result;
@@ -78,25 +78,37 @@ impl<'a> BranchPoints<'a> {
     }
 }
 
-/// All lines of scrollback and screen, without the blank ones at the end.
+/// All lines of scrollback, main and alternate screen, without the blank ones at their ends.
 pub(crate) fn final_lines(term: &Term) -> impl Iterator<Item = FinalLine> + '_ {
-    let first = term.evicted();
-    let count = shown_rows(term);
-    (first..).zip(term.lines().take(count)).map(|(idx, line)| FinalLine {
+    (term.evicted()..).zip(final_rows(term)).map(|(idx, line)| FinalLine {
         idx,
         text: printable(&line.text()),
         last_write_byte: line.written(),
     })
 }
 
-/// How many rows there are up to the last that shows something.
-pub fn shown_rows(term: &Term) -> usize {
-    let blank = term.screen().rev().take_while(|line| line.text().is_empty()).count();
-    let rows = term.scrollback_len() + term.screen().len() - blank;
-    if blank < term.screen().len() {
-        return rows;
-    }
-    rows - term.scrollback().rev().take_while(|line| line.text().is_empty()).count()
+/// The rows that a session leaves: scrollback, then the main screen, also while the alternate
+/// screen covers it, then the alternate screen. Blank rows at the end of either are left out.
+pub fn final_rows(term: &Term) -> impl Iterator<Item = Line<'_>> {
+    used_rows(term, term.covered().len() - blank_at_end(term.covered()))
+}
+
+/// The rows of scrollback and of the screen that is shown, without the blank ones at the end.
+fn shown_rows(term: &Term) -> impl Iterator<Item = Line<'_>> {
+    used_rows(term, 0)
+}
+
+/// Scrollback, so many of the covered rows, and the screen, without the blank rows at the end.
+fn used_rows(term: &Term, covered: usize) -> impl Iterator<Item = Line<'_>> {
+    let screen = term.screen().len() - blank_at_end(term.screen());
+    // Covered rows end with one that shows something.
+    let blank = if screen + covered > 0 { 0 } else { blank_at_end(term.scrollback()) };
+    let scrollback = term.scrollback().take(term.scrollback_len() - blank);
+    scrollback.chain(term.covered().take(covered)).chain(term.screen().take(screen))
+}
+
+fn blank_at_end<'a>(rows: impl DoubleEndedIterator<Item = Line<'a>>) -> usize {
+    rows.rev().take_while(|line| line.text_ref().is_empty()).count()
 }
 
 /// The final lines with what belongs between them.
@@ -135,61 +147,71 @@ pub fn behind(instruction: &Instruction) -> u64 {
 /// before it.
 pub fn place_moments<T>(term: &Term, moments: Vec<(T, &Moment)>) -> Vec<(usize, T)> {
     let anchored = moments.into_iter().map(|(name, moment)| (name, moment.anchor)).collect();
-    place_between(term, anchored, Vec::new())
-}
-
-/// For each number of bytes of output, the number of the last line that was complete behind them.
-pub fn lines_at(term: &Term, anchors: &[u64]) -> Vec<u64> {
-    let named = anchors.iter().map(|anchor| ((), *anchor)).collect();
-    let placed = place(term, named, false).into_iter();
-    placed.map(|((before, _), ())| term.evicted() + (before as u64).saturating_sub(1)).collect()
-}
-
-/// For each hidden turn of a recording, the number of lines before it, sorted by that.
-pub fn place_turns<'a>(term: &Term, turns: &[&'a RecordedTurn]) -> Vec<(usize, &'a RecordedTurn)> {
-    place_between(term, Vec::new(), turns.iter().map(|t| (*t, t.start_byte)).collect())
-}
-
-/// Places moments and turns, each with its anchor, by the number of lines before them.
-fn place_between<T>(term: &Term, moments: Vec<(T, u64)>, turns: Vec<(T, u64)>) -> Vec<(usize, T)> {
-    let mut placed = place(term, moments, false);
-    placed.extend(place(term, turns, true));
+    let mut placed = place(shown_rows(term), usize::MAX, anchored);
     placed.sort_by_key(|(place, _)| *place);
     placed.into_iter().map(|((row, _), name)| (row, name)).collect()
 }
 
-/// Places moments and turns as [`place_between`] does, but the moments in order of time.
+/// For each number of bytes of output, the number of the last of the [`final_rows`] that was
+/// complete behind them.
+pub fn lines_at(term: &Term, anchors: &[u64]) -> Vec<u64> {
+    numbers_at(term, final_rows(term), anchors)
+}
+
+/// For each number of bytes of output, the number of the last row of [`Term::lines`] that was
+/// complete behind them.
+pub fn rows_at(term: &Term, anchors: &[u64]) -> Vec<u64> {
+    numbers_at(term, shown_rows(term), anchors)
+}
+
+fn numbers_at<'a>(term: &Term, rows: impl Iterator<Item = Line<'a>>, anchors: &[u64]) -> Vec<u64> {
+    let placed = place(rows, usize::MAX, anchors.iter().map(|anchor| ((), *anchor)).collect());
+    let number = |before: usize| term.evicted() + (before as u64).saturating_sub(1);
+    placed.into_iter().map(|((before, _), ())| number(before)).collect()
+}
+
+/// For each hidden turn of a recording, the number of lines before it, sorted by that.
+pub fn place_turns<'a>(term: &Term, turns: &[&'a RecordedTurn]) -> Vec<(usize, &'a RecordedTurn)> {
+    let turns = turns.iter().map(|turn| (*turn, turn.start_byte)).collect();
+    place_in_time(term, Vec::new(), turns)
+}
+
+/// Places moments and turns among the final rows, each with its anchor, by the number of rows
+/// before them: moments in order of time.
 pub(super) fn place_in_time<T>(
     term: &Term,
     mut moments: Vec<(T, u64)>,
     turns: Vec<(T, u64)>,
 ) -> Vec<(usize, T)> {
     moments.sort_by_key(|(_, anchor)| *anchor);
-    let mut placed = place(term, moments, false);
+    let mut placed = place(final_rows(term), usize::MAX, moments);
     let mut lowest = 0;
     for ((row, _), _) in &mut placed {
         lowest = lowest.max(*row);
         *row = lowest;
     }
-    placed.extend(place(term, turns, true));
+    // What the alternate screen shows at the end comes after the turns that were on it before.
+    let last = match term.modes().alternate() {
+        true => final_rows(term).count() - (term.screen().len() - blank_at_end(term.screen())),
+        false => usize::MAX,
+    };
+    placed.extend(place(final_rows(term), last, turns));
     placed.sort_by_key(|(place, _)| *place);
     placed.into_iter().map(|((row, _), name)| (row, name)).collect()
 }
 
-/// The number of lines before each name, with its anchor.
-fn place<T>(term: &Term, names: Vec<(T, u64)>, are_turns: bool) -> Vec<((usize, u64), T)> {
+/// The number of rows before each name, with its anchor, but not more than `last`.
+fn place<'a, T>(
+    rows: impl Iterator<Item = Line<'a>>,
+    last: usize,
+    names: Vec<(T, u64)>,
+) -> Vec<((usize, u64), T)> {
     if names.is_empty() {
         return Vec::new();
     }
-    let mut writes: Vec<(u64, usize)> = term
-        .lines()
-        .take(shown_rows(term))
-        .enumerate()
-        .filter_map(|(i, line)| Some((line.written()?, i)))
-        .collect();
+    let mut writes: Vec<(u64, usize)> =
+        rows.enumerate().filter_map(|(i, line)| Some((line.written()?, i))).collect();
     writes.sort_unstable();
-    // What the alternate screen shows at the end comes after the turns that were on it before.
-    let last = if are_turns && term.modes().alternate() { term.scrollback_len() } else { usize::MAX };
     let row = |anchor: u64| {
         let before = writes.partition_point(|(byte, _)| *byte < anchor);
         before.checked_sub(1).map_or(0, |i| writes[i].1 + 1).min(last)
@@ -406,7 +428,11 @@ pub fn branch_md(points: &BranchPoints<'_>, out: impl Write) -> Result<()> {
                     (kind, Some(id)) => format!("📌 {kind} {id}"),
                     (kind, None) => format!("🔖 {kind}"),
                 };
-                format!("| **{badge}** | **{}** | **{}** |\n", m.anchor, plain_md(&m.label))
+                let label = match m.label.as_str() {
+                    "" => String::new(),
+                    label => format!("**{}**", plain_md(label)),
+                };
+                format!("| **{badge}** | **{}** | {label} |\n", m.anchor)
             }
             BranchRow::Instruction(i, line) => {
                 format!("| **✏️ line {line}** | **{}** | **{}** |\n", i.anchor_byte, lines_md(&i.text))

@@ -19,8 +19,8 @@ use crate::{Error, FilePosition, Result};
 
 pub(crate) use branch::FinalLine;
 pub use branch::{
-    BranchPoints, behind, branch_csv, branch_json, branch_md, lines_at, place_moments, place_turns,
-    shown_rows,
+    BranchPoints, behind, branch_csv, branch_json, branch_md, final_rows, lines_at, place_moments,
+    place_turns, rows_at,
 };
 
 pub use conversation::{ConversationAs, conversation};

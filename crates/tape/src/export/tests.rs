@@ -101,6 +101,42 @@ fn snapshots_stand_beside_the_line_in_work() {
 }
 
 #[test]
+fn rows_under_the_alternate_screen_are_exported() {
+    // The rows on the main screen were lost when the recording ended in the alternate screen.
+    let events = || {
+        session(vec![
+            out("1\r\n2\r\n3\r\n4\r\n5\r\n6\r\n7\r\nunder\r\n"),
+            snapshot(1, 29),
+            out("\x1b[?1049h\x1b[H\x1b[2Jover"),
+        ])
+    };
+    let all = ["1", "2", "3", "4", "5", "6", "7", "under", "<s1>", "over"];
+    let replay = Replay::to_end(&mut events(), 100).unwrap();
+    assert_eq!(rows_of(&replay), all);
+    for form in [LinesAs::Txt, LinesAs::Ansi, LinesAs::Md, LinesAs::Json, LinesAs::Csv] {
+        let text = text_of(|out| lines(form, &mut events(), Vec::new(), 100, out));
+        let [under, over] = ["under", "over"].map(|word| text.find(word));
+        assert!(under.is_some() && under < over, "{form:?}: {text}");
+    }
+    let text = text_of(|out| lines(LinesAs::Txt, &mut events(), Vec::new(), 100, out));
+    assert_eq!(text, "1\n2\n3\n4\n5\n6\n7\nunder\nover\n");
+    // A screen that shows nothing leaves no blank rows.
+    let mut cleared = session(vec![out("one\r\n\x1b[?1049h\x1b[H\x1b[2J")]);
+    assert_eq!(rows_of(&Replay::to_end(&mut cleared, 100).unwrap()), ["one"]);
+}
+
+#[test]
+fn a_marker_without_a_label_is_markdown() {
+    // Four or two asterisks in a row stood in the text.
+    let marked = || session(vec![out("one\r\n"), Kind::Marker(String::new()), out("two")]);
+    let text = text_of(|out| lines(LinesAs::Md, &mut marked(), Vec::new(), 100, out));
+    assert!(text.contains("**🔖 marker** ("), "{text}");
+    let replay = Replay::to_end(&mut marked(), 100).unwrap();
+    let table = text_of(|out| branch_md(&BranchPoints::new(replay.term(), replay.moments()), out));
+    assert!(table.contains("| **🔖 marker** | **5** |  |"), "{table}");
+}
+
+#[test]
 fn cursor_addressing_does_not_move_snapshots_away() {
     // The status line at the top is written last: a plain merge by position would put everything
     // before it, and the third snapshot would stand before the first.
@@ -387,7 +423,7 @@ fn the_last_screen_is_not_told_twice() {
     let replay = Replay::to_end_with_turns(&mut session(vec![out(output)]), 100, turns).unwrap();
     assert_eq!(
         rows_of(&replay).iter().map(String::as_str).filter(|row| !row.is_empty()).collect::<Vec<_>>(),
-        ["<turn 1: before? old>", "> what?", "<2newest", "lines2>"]
+        ["$ agent", "<turn 1: before? old>", "> what?", "<2newest", "lines2>"]
     );
 }
 

@@ -15,8 +15,8 @@ use tapdeck_core::{Exit, WallTime};
 use tapdeck_term::{Line, Size, is_printable, printable, printable_json, printable_lines};
 
 use super::branch::{
-    BranchRow, CSV_HEAD, JsonInstruction, JsonTurn, behind, csv_cut, csv_row, place_in_time, plain_md,
-    shown_rows,
+    BranchRow, CSV_HEAD, JsonInstruction, JsonTurn, behind, csv_cut, csv_row, final_rows, place_in_time,
+    plain_md,
 };
 use super::{FinalLine, Out};
 use crate::Result;
@@ -173,13 +173,13 @@ impl<W: Write> LineWriter<W> {
         };
         let fence = match self.form {
             LinesAs::Md if !self.ticks => fence_for(std::iter::empty()),
-            LinesAs::Md => fence_for(replay.term().lines().take(count).map(|line| line.text_ref())),
+            LinesAs::Md => fence_for(final_rows(replay.term()).take(count).map(|line| line.text_ref())),
             _ => String::new(),
         };
         let mut open = false;
         let mut between = between.into_iter().peekable();
         let first = replay.term().evicted();
-        for (i, line) in replay.term().lines().take(count).enumerate() {
+        for (i, line) in final_rows(replay.term()).take(count).enumerate() {
             while let Some((_, between)) = between.next_if(|(row, _)| *row <= i) {
                 self.put_between(replay, between, &fence, &mut open)?;
             }
@@ -233,7 +233,7 @@ impl<W: Write> LineWriter<W> {
 
     fn finish(mut self, replay: &Replay) -> Result<()> {
         let begun = self.lines > 0;
-        self.rows(replay, shown_rows(replay.term()), true)?;
+        self.rows(replay, usize::MAX, true)?;
         match self.form {
             LinesAs::Json => self.json_end(replay)?,
             LinesAs::Csv if replay.more_moments() > 0 => self.out.put(csv_cut(&left_out(replay)))?,
@@ -357,6 +357,7 @@ impl<W: Write> LineWriter<W> {
         let time = moment.time.as_secs_f64();
         self.out.put(match moment.kind {
             MomentKind::Snapshot(id) => format!("**📌 snapshot {id}** {label} ({time:.1} s)\n\n"),
+            MomentKind::Marker if label.is_empty() => format!("**🔖 marker** ({time:.1} s)\n\n"),
             MomentKind::Marker => format!("**🔖 {label}** ({time:.1} s)\n\n"),
         })
     }

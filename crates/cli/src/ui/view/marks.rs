@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use tapdeck_core::Time;
-use tapdeck_tape::export::{behind, lines_at, place_moments};
+use tapdeck_tape::export::{behind, place_moments, rows_at};
 use tapdeck_tape::{Instruction, Moment, MomentKind};
 use tapdeck_term::{Generation, Term};
 
@@ -81,7 +81,7 @@ impl Marks {
         self.snapshots.sort_by_key(|(_, i)| *i);
         let there = instructions.iter().enumerate().filter(|(_, i)| i.anchor_byte < offset);
         let (numbers, anchors): (Vec<usize>, Vec<u64>) = there.map(|(n, i)| (n, behind(i))).unzip();
-        self.instructions = lines_at(term, &anchors).into_iter().zip(numbers).collect();
+        self.instructions = rows_at(term, &anchors).into_iter().zip(numbers).collect();
         for (row, _) in &self.instructions {
             self.rows.entry(*row).or_default().instruction = true;
         }
