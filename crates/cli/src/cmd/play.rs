@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use clap::Args;
 use tapdeck_cli::color::Color;
-use tapdeck_core::Offset;
+use tapdeck_core::{Offset, Time};
 use tapdeck_host::{Goal, PlayError, Player};
 use tapdeck_tape::{Moment, MomentKind, RecordedTurn, TurnWatch, export};
 use tapdeck_term::Settings;
@@ -23,7 +23,7 @@ use crate::ending::{Ending, output_failed, say};
 use crate::failure::{Failure, Result};
 use crate::input::InputArgs;
 use crate::screen::write_used_rows;
-use crate::{locate, parse};
+use crate::{human, locate, parse};
 
 /// Replay a recording.
 #[derive(Args)]
@@ -179,6 +179,12 @@ fn ended(player: &Player) -> Ending {
 fn go_to(player: &mut Player, position: &parse::Position) -> Result<(), Stopped> {
     let name = match position {
         parse::Position::Time(time) => {
+            let end = player.known_end();
+            if Time::from(*time) > end {
+                let path = player.source().path().display();
+                let (at, end) = (human::duration(*time), human::duration(end.since_start()));
+                return Err(Stopped::NoMoment(format!("{path}: {at} is not in it: it ends at {end}")));
+            }
             return Ok(player.seek(Goal::Time((*time).into()))?);
         }
         parse::Position::Share(share) => {
@@ -233,7 +239,7 @@ fn fast(mut player: Player, turns: Vec<RecordedTurn>, colours: bool) -> Result<E
     while player.advance()?.is_some() {}
     let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
     let term = player.term();
-    let (mut rows, mut written) = (term.lines(), 0);
+    let (mut rows, mut written) = (export::final_rows(term), 0);
     for (before, turn) in export::place_turns(term, &watch.hidden(term)) {
         write_used_rows(rows.by_ref().take(before - written), colours, "\n", &mut out)?;
         written = before;

@@ -14,6 +14,7 @@ use crate::failure::{Failure, Result};
 use crate::health::{damage_json, damage_text, digest_json, faults};
 use crate::input::native;
 use crate::keys::IdentityArgs;
+use crate::unreadable::{self, FileRole};
 use crate::{human, parse};
 
 /// Write a clean copy of a damaged recording and report what is lost.
@@ -67,6 +68,7 @@ pub(crate) fn run(args: &RepairArgs) -> Result {
 
 /// Puts the files beside a recording into it.
 fn adopt(args: &RepairArgs) -> Result<()> {
+    args.file.metadata().map_err(|e| unreadable::file(&args.file, &e, FileRole::Recording))?;
     let adopted = adopt_sidecars(&args.file)?;
     if args.json {
         let adopted: Vec<_> = adopted.iter().map(|path| path.to_string_lossy()).collect();

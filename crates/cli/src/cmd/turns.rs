@@ -18,6 +18,7 @@ use crate::human;
 use crate::keys::IdentityArgs;
 use crate::screen::OutputStream;
 use crate::sessions::{ANSWER, ask, connect, find, split_turn_id};
+use crate::unreadable::{self, FileRole};
 
 /// List the turns of a session, or show one.
 #[derive(Args)]
@@ -137,6 +138,19 @@ fn recording(name: &str, identity: &IdentityArgs) -> Result<Option<Source>, Fail
     let path = Path::new(name);
     let named = path.file_name().and_then(|n| n.to_str()).and_then(Container::of_name);
     match named {
+        // A file is meant by its path, or where no session has this name.
+        None if (path.exists() || name.contains('/')) && find(Some(name)).is_err() => {
+            identity.load([path])?;
+            let source = Source::find(path, None, None)?;
+            match source.container() {
+                Container { format: Format::Ahr, zst: false } => Ok(Some(source)),
+                other => Err(without_turns(name, other)),
+            }
+        }
+        None if path.extension().is_some() && find(Some(name)).is_err() => {
+            let hint = unreadable::instead_of(path, FileRole::Recording);
+            Err(Failure::not_found(format!("{name}: no such file or live session{hint}")))
+        }
         None => Ok(None),
         // A session may have a name that looks like one of a recording.
         Some(_) if !path.exists() && find(Some(name)).is_ok() => Ok(None),
@@ -144,10 +158,12 @@ fn recording(name: &str, identity: &IdentityArgs) -> Result<Option<Source>, Fail
             identity.load([path])?;
             Ok(Some(Source::find(path, None, None)?))
         }
-        Some(other) => {
-            Err(Failure::usage(format!("{name} is {other}, which carries no turns: an .ahr does")))
-        }
+        Some(other) => Err(without_turns(name, other)),
     }
+}
+
+fn without_turns(name: &str, container: Container) -> Failure {
+    Failure::usage(format!("{name} is {container}, which carries no turns: an .ahr does"))
 }
 
 /// The turns of a recording.

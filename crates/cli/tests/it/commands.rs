@@ -564,3 +564,24 @@ fn the_folder_of_recordings_is_private() {
     let mode = std::fs::metadata(home.path("state/tapdeck/recordings")).expect("made").permissions().mode();
     assert_eq!(mode & 0o777, 0o700);
 }
+
+/// `turns` took every name that is not one of a recording for a session, `play --at` was silent
+/// behind the end, and `repair --adopt` could not write what does not exist.
+#[test]
+fn files_and_times_that_do_not_exist_are_told() {
+    let home = Home::new();
+    assert!(home.run(["rec", "-q", "--headless", "s.ahr", "--", "echo", "hello"]).status.success());
+    std::fs::write(home.path("empty"), "").expect("written");
+    for (args, code, why) in [
+        (&["turns", "s.ah"][..], 3, "did you mean s.ahr?"),
+        (&["turns", "."], 4, "is a folder"),
+        (&["turns", "empty"], 4, "it is empty"),
+        (&["turns", "show", "s.ah:2"], 3, "did you mean s.ahr?"),
+        (&["play", "--at", "10:00", "s.ahr"], 3, "10:00 is not in it: it ends at"),
+        (&["repair", "--adopt", "s.ah"], 3, "did you mean s.ahr?"),
+    ] {
+        let out = home.run(args);
+        assert!(text(&out).contains(why), "{args:?}: {}", text(&out));
+        assert_eq!(out.status.code(), Some(code), "{args:?}: {}", text(&out));
+    }
+}
