@@ -54,7 +54,8 @@ fn unknown_argument(e: &clap::Error, args: &[String]) -> Option<String> {
 /// A word too many: an output without its option, a command without `--`, or something else.
 fn unexpected_word(unknown: &str, args: &[String], command: &Command, name: &str) -> String {
     let typed = args.iter().position(|arg| arg == unknown);
-    if command.get_arguments().any(|arg| arg.get_long() == Some("output")) {
+    let is_file = unknown.contains(['.', '/']);
+    if is_file && command.get_arguments().any(|arg| arg.get_long() == Some("output")) {
         let before = shown(&args[..typed.unwrap_or(args.len())]);
         return format!(
             "unexpected argument {unknown:?}: put -o before the output: tapdeck {before} -o {unknown}"

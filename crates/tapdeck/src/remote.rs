@@ -457,11 +457,11 @@ fn drawn(frame: &bus::Screen, rows: &[String]) -> Screen {
     let bus::Contents { cx, cy, cursor, .. } = &frame.contents;
     let (row, col) = (u32::from(*cy) + 1, u32::from(*cx) + 1);
     let shape = match cursor.shape {
-        bus::CursorShape::Block => 2,
-        bus::CursorShape::Underline => 4,
-        bus::CursorShape::Bar => 6,
+        bus::CursorShape::Block => "",
+        bus::CursorShape::Underline => "\x1b[4 q",
+        bus::CursorShape::Bar => "\x1b[6 q",
     };
-    output.extend_from_slice(format!("\x1b[m\x1b[{row};{col}H\x1b[{shape} q").as_bytes());
+    output.extend_from_slice(format!("\x1b[m\x1b[{row};{col}H{shape}").as_bytes());
     if !cursor.visible {
         output.extend_from_slice(b"\x1b[?25l");
     }

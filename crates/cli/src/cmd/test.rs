@@ -102,10 +102,10 @@ pub(crate) struct TestArgs {
     #[arg(long, conflicts_with = "live")]
     update: bool,
     /// Accept changed cassettes, steps, commands or environments: bind the scenarios to them anew
-    #[arg(long, conflicts_with_all = ["live", "record", "update"])]
+    #[arg(long, hide_short_help = true, conflicts_with_all = ["live", "record", "update"])]
     rebind: bool,
     /// With --update, accept all changes without asking
-    #[arg(long, requires = "update", visible_alias = "yes")]
+    #[arg(long, hide_short_help = true, requires = "update", visible_alias = "yes")]
     accept: bool,
     /// Fail if a cassette was recorded longer ago than this
     #[arg(long, value_name = "TIME", value_parser = crate::parse::duration, conflicts_with_all = ["live", "record"])]

@@ -367,7 +367,7 @@ fn errors_say_what_to_do_next() {
         ),
         (&["kill", "--all", "x"], 2, "cannot be used with"),
         (&["wait", "--text", "("], 2, "for --text RE: not a regular expression: unclosed group"),
-        (&["convert", "demo.ahr", "-o", "x.gif"], 2, "unsupported output format \".gif\"; supported: "),
+        (&["convert", "demo.ahr", "-o", "x.doc"], 2, "unsupported output format \".doc\"; supported: "),
         (&["convert", "demo.ahr", "-o", "x"], 2, "unsupported output format \"x\"; supported: "),
         (&["test", "nope"], 3, "nope: no such file; scenarios are files called NAME.scenario.yaml"),
         (&["test", "folder"], 3, "there are no scenarios in folder: "),

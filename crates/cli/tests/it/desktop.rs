@@ -173,11 +173,14 @@ fn what_is_captured_gets_onto_the_clipboard() {
         std::os::unix::fs::symlink(format!("/usr/bin/{tool}"), folder.join(tool)).expect("linked");
         let mut desktop = Desktop::start(&home);
         let mut broker = home.tapdeck(["broker"]);
-        broker.env("DISPLAY", &desktop.display).env_remove("WAYLAND_DISPLAY").env("PATH", &folder);
+        broker.env_remove("DISPLAY").env_remove("WAYLAND_DISPLAY").env("PATH", &folder);
         let broker = broker.stdin(Stdio::null()).stdout(Stdio::null()).spawn().expect("it runs");
         desktop.children.push(broker);
         eventually("the session", || home.run(["capture", "left"]).status.success());
-        let out = home.run(["deliver", "clipboard"]);
+        // The desktop is that of the command, and not the broker's.
+        let mut deliver = home.tapdeck(["deliver", "clipboard"]);
+        deliver.env("DISPLAY", &desktop.display).env_remove("WAYLAND_DISPLAY");
+        let out = deliver.output().expect("it runs");
         assert!(out.status.success(), "{tool}: {}", String::from_utf8_lossy(&out.stderr));
         // The tool that keeps it goes into the background first and takes the clipboard then.
         eventually(tool, || desktop.run(tool, args) == "grüße\ntwo\n");
