@@ -315,7 +315,8 @@ fn holder_at(drivers: &[Driver], at: WallTime) -> Option<Speaker> {
     last.to.clone().map(|name| Speaker { name, role: None })
 }
 
-/// The passages of an answer: its parts in order, with the questions between them by their times.
+/// The passages of an answer: its parts in order, with the questions between them by their times. A
+/// tool is told of with its result, so a question that was asked while it ran stands before it.
 fn passages(turn: &RecordedTurn, questions: Vec<AskedBack>) -> Vec<Passage> {
     let mut questions = questions.into_iter().peekable();
     let mut passages = Vec::new();
@@ -325,8 +326,10 @@ fn passages(turn: &RecordedTurn, questions: Vec<AskedBack>) -> Vec<Passage> {
         (!text.trim().is_empty()).then_some(Passage::Text { text, markdown })
     };
     let is_markdown = !turn.parts.is_empty();
-    for part in &turn.parts {
-        while let Some(question) = questions.next_if(|q| q.asked < part.at) {
+    for (i, part) in turn.parts.iter().enumerate() {
+        let ran = part.tool.is_some().then(|| turn.parts.get(i + 1).map_or(turn.end, |next| next.at));
+        let until = ran.unwrap_or(part.at).max(part.at);
+        while let Some(question) = questions.next_if(|q| q.asked < until) {
             passages.push(Passage::Question(question));
         }
         if part.tool.is_some() {

@@ -58,7 +58,7 @@ fn a_talk_with_claude_code() {
     let wanted = [
         "human: said",
         "bot: said",
-        "human: tool question said",
+        "human: question tool said",
         "human: question shown",
         "human: said, interrupted",
         "human: said",
@@ -71,7 +71,7 @@ fn a_talk_with_codex() {
     let wanted = [
         "human: said",
         "bot: said",
-        "human: tool question said",
+        "human: question tool said",
         "human: question shown, interrupted",
         "human: shown, interrupted",
         "human: said",
@@ -99,6 +99,28 @@ fn older_recordings_have_conversations_too() {
     conversation(ConversationAs::Md, &talk, &mut md).expect("in memory");
     let md = String::from_utf8(md).expect("text");
     assert!(md.contains("## 1. Person, ") && md.contains("It is not known how this was decided"), "{md}");
+}
+
+/// A question of a prompt that was never answered is not part of the answer before.
+#[test]
+fn questions_behind_an_answer_are_not_part_of_it() {
+    let events = [
+        r#"{"kind":"question","start_ns":5,"end_ns":6,"text":"Trust it?","options":[{"number":1,"label":"Yes"}]}"#,
+        r#"{"kind":"turn","number":1,"start_byte":0,"end_byte":9,"start_ns":10,"end_ns":40,"input":"a","text":"b\n"}"#,
+        r#"{"kind":"question","start_ns":50,"end_ns":60,"text":"Which one?","options":[{"number":1,"label":"Red"}]}"#,
+    ];
+    let talk = Conversation::read(events.join("\n").as_bytes(), None, None).expect("sound");
+    let mut md = Vec::new();
+    conversation(ConversationAs::Md, &talk, &mut md).expect("in memory");
+    let md = String::from_utf8(md).expect("text");
+    let headings: Vec<&str> =
+        md.lines().filter(|line| line.starts_with("## ") || line.starts_with("**Asked")).collect();
+    let [first, trust, turn, behind, which] = headings[..] else { panic!("{md}") };
+    assert!(first.starts_with("## Asked outside an answer, ") && behind.starts_with(&first[..26]), "{md}");
+    assert!(
+        trust.ends_with("Trust it?") && turn.starts_with("## 1. ") && which.ends_with("Which one?"),
+        "{md}"
+    );
 }
 
 /// A line of events that makes no sense is reported, and none takes the program down.

@@ -133,12 +133,12 @@ fn a_recording_tells_the_conversation() {
         let answer = entries[n]["answer"].as_array().expect("a list");
         answer.iter().map(|passage| passage["kind"].as_str().expect("a kind")).collect()
     };
-    assert_eq!((kinds(0), kinds(1)), (vec!["text"], vec!["tool", "question", "text"]), "{chat}");
+    assert_eq!((kinds(0), kinds(1)), (vec!["text"], vec!["question", "tool", "text"]), "{chat}");
     assert_eq!(entries[0]["by"]["role"], "human");
     assert_eq!(entries[1]["by"], json!({"name": "paste", "role": "bot"}));
     assert_eq!(entries[0]["answer"][0]["text"], "As code:\n\n```sh\necho \"<b>\"\n```");
     for (n, label, result, failed) in [(1, "Yes", "filed", false), (2, "No", "denied", true)] {
-        let [tool, question] = [0, 1].map(|at| &entries[n]["answer"][at]);
+        let [question, tool] = [0, 1].map(|at| &entries[n]["answer"][at]);
         assert_eq!((&tool["name"], &tool["about"]), (&json!("File"), &json!("a.txt")), "{tool}");
         assert_eq!((&tool["result"], &tool["failed"]), (&json!(result), &json!(failed)), "{tool}");
         assert_eq!(question["text"], "Do you want to file a.txt?");

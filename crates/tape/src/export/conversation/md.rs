@@ -25,7 +25,10 @@ pub(super) fn write<W: Write>(conversation: &Conversation, out: &mut Out<W>) -> 
     for entry in &conversation.entries {
         match entry {
             Entry::Turn(turn) => write_turn(turn, conversation, out)?,
-            Entry::Question(question) => out.put(format!("\n{}", asked(question)))?,
+            Entry::Question(question) => {
+                let at = clock(question.asked, conversation);
+                out.put(format!("\n## Asked outside an answer, {at}\n\n{}", asked(question)))?;
+            }
         }
     }
     Ok(())
