@@ -118,6 +118,7 @@ pub(super) fn start(
         }
     }
     args.extend(["--cwd".into(), folder.clone().into_os_string()]);
+    let recordings = (saved.recording.clone(), saved.earlier.clone());
     if agent.record {
         let recording = recording(squad, name, now)?;
         if let Some(before) = saved.records(recording.clone()) {
@@ -131,9 +132,13 @@ pub(super) fn start(
     saved.folder = Some(folder);
     (saved.ended, saved.succeeded, saved.error, saved.turn) = (None, false, None, 0);
     let env = agent.env.iter().map(|(name, value)| (name.into(), value.into())).collect();
-    let id = detached_host::start_quietly(args, env).map_err(|failure| failure.message().to_owned())?;
-    saved.session = Some(id.clone());
-    Ok(id)
+    let started = detached_host::start_quietly(args, env).map_err(|failure| failure.message().to_owned());
+    match &started {
+        Ok(id) => saved.session = Some(id.clone()),
+        // Nothing was recorded.
+        Err(_) => (saved.recording, saved.earlier) = recordings,
+    }
+    started
 }
 
 /// The folder that an agent works in. Its worktree is made if it has none.

@@ -26,6 +26,8 @@ use crate::sessions::{ask, connect, find, split_turn_id};
 const STABLE: Duration = Duration::from_secs(600);
 /// The most of an answer that is kept for the vote, in bytes.
 const MAX_ANSWER: usize = 64 << 10;
+/// How an agent has ended that could not be started.
+pub(super) const NOT_STARTED: &str = "not started";
 
 /// A squad that is supervised.
 pub(super) struct Supervisor {
@@ -190,7 +192,7 @@ impl Supervisor {
                 let why = format!("cannot be started: {why}");
                 self.log.add(name, &why);
                 saved.error = Some(why);
-                saved.ended = Some("not started".to_owned());
+                saved.ended = Some(NOT_STARTED.to_owned());
                 self.restart_later(name, now);
             }
         }
@@ -438,11 +440,13 @@ impl Supervisor {
     }
 
     fn summary(&self) -> String {
-        let lines = self.members.iter().map(|(name, member)| {
-            let name = session_name(&self.squad.name, name);
-            match &member.session {
-                Some(id) => format!("{name} runs as session {id}"),
-                None => format!("{name} does not run yet"),
+        let lines = self.members.iter().map(|(agent, member)| {
+            let name = session_name(&self.squad.name, agent);
+            let why = self.state.agents.get(agent).and_then(|saved| saved.error.as_ref());
+            match (&member.session, why) {
+                (Some(id), _) => format!("{name} runs as session {id}"),
+                (None, Some(why)) => format!("{name} {why}"),
+                (None, None) => format!("{name} does not run yet"),
             }
         });
         lines.collect::<Vec<_>>().join("\n")

@@ -4,11 +4,12 @@ use std::ffi::OsString;
 
 use clap::Args;
 use rustix::process::setsid;
+use tapdeck::squad::State;
 
 use super::locate::{self, Supervision, Which};
-use super::supervisor::Supervisor;
+use super::supervisor::{NOT_STARTED, Supervisor};
 use crate::detached_host;
-use crate::ending::{Ending, print};
+use crate::ending::{Ending, Kind, print};
 use crate::failure::{Failure, Result};
 
 /// Start the agents of a squad that do not run, and supervise them.
@@ -42,7 +43,10 @@ pub(crate) fn run(args: &UpArgs) -> Result {
         let file = found.file.into_os_string();
         let args = ["squad", "up", "--supervisor"].map(OsString::from).into_iter().chain([file]);
         print(format_args!("{}\n", detached_host::start(args.collect())?.replace('\t', "\n")));
-        return Ok(Ending::Done);
+        // The supervisor has written down by now what could not be started.
+        let state = State::load(&squad.name)?.unwrap_or_default();
+        let failed = state.agents.values().any(|saved| saved.ended.as_deref() == Some(NOT_STARTED));
+        return Ok(if failed { Ending::Failed(Kind::Check) } else { Ending::Done });
     }
     if args.supervisor {
         // Fails for the leader of a process group, which its parent has put into a session already.

@@ -223,6 +223,17 @@ fn what_fails_is_restarted_and_given_up() {
     assert_eq!(squad.agent("quick")["state"], "exit 0");
 }
 
+/// What cannot be started is told by the command that was to start it, also in the background.
+#[test]
+fn what_cannot_be_started_is_told_in_the_background_too() {
+    let Some(squad) = Squad::new("bad", "[agents.writer]\ncommand = ['/no/such/program']\n") else { return };
+    let out = squad.run(&["up", "-d"]);
+    let said = text(&out);
+    assert_eq!(out.status.code(), Some(1), "{said}");
+    assert!(said.contains("bad/writer cannot be started: "), "{said}");
+    assert_eq!(squad.agent("writer")["recording"], Value::Null);
+}
+
 #[test]
 fn a_reboot_is_survived() {
     let Some(squad) = Squad::new(
