@@ -132,7 +132,7 @@ fn an_instruction_is_kept_and_the_command_started() {
     seat.send("i");
     seat.wait_text("Instruction from snapshot 5");
     seat.send("do $(touch x) it\r");
-    seat.wait_text("Kept. Start sh");
+    seat.wait_text("Run sh?");
     let kept = std::fs::read_to_string(home.path("demo.cast.instructions.jsonl")).expect("kept");
     assert!(kept.contains("\"text\":\"do $(touch x) it\"") && kept.contains("\"id\":5"), "{kept}");
     seat.send("y");

@@ -12,6 +12,7 @@ use tapdeck_core::turns::AgentState;
 use unicode_width::UnicodeWidthStr;
 
 use super::commands::KeyTables;
+use super::instruct::program_of;
 use super::marks::Marks;
 use super::prompt::Purpose;
 use super::rows::{self, Row};
@@ -404,7 +405,7 @@ impl App {
             }
             Mode::AskQuit => self.quit_question(),
             Mode::AskBranch(_) => {
-                format!("Kept. Start {}?   y yes   n no", self.options.branch_command.join(" "))
+                format!("Run {}?   y yes   n no", program_of(&self.options.branch_command))
             }
             Mode::Letter(Letter::MarkTop | Letter::MarkBottom) => "set which mark? (a letter)".to_owned(),
             Mode::Letter(Letter::GoTo) => "go to which mark? (a letter, ' ^ $)".to_owned(),

@@ -186,6 +186,15 @@ pub(super) fn name_of(moment: &Moment) -> String {
     }
 }
 
+/// What a command runs, in a word or two: the name of its program, and of its part.
+pub(super) fn program_of(command: &[String]) -> String {
+    let mut words = command.iter().map(String::as_str);
+    let program = Path::new(words.next().unwrap_or_default());
+    let program = program.file_name().unwrap_or(program.as_os_str()).to_string_lossy();
+    let part = words.next().filter(|word| word.bytes().all(|byte| byte.is_ascii_lowercase()));
+    part.map_or_else(|| program.clone().into_owned(), |part| format!("{program} {part}"))
+}
+
 /// The user's command with its places filled in. There is no shell in between, so nothing in the
 /// text is interpreted.
 pub(super) fn branch_command(
@@ -221,6 +230,16 @@ pub(super) fn branch_command(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_command_has_a_short_name() {
+        let name = |words: &[&str]| program_of(&words.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>());
+        assert_eq!(name(&["/opt/bin/tapdeck", "branch", "{recording}", "--at"]), "tapdeck branch");
+        assert_eq!(
+            (name(&["go", "-s={snapshot}"]), name(&["sh"]), name(&[])),
+            ("go".into(), "sh".into(), String::new())
+        );
+    }
 
     #[test]
     fn places_are_filled_in_once() {

@@ -9,6 +9,7 @@ use tapdeck_core::{Exit, Time};
 use tapdeck_host::backend::CommandSpec;
 use tapdeck_host::{Clock, Launch, PlayError};
 
+use super::instruct::program_of;
 use super::{App, Effect, Origin};
 use crate::ui::screen::{Screen, ScreenEvent};
 
@@ -118,7 +119,7 @@ pub fn run(
 /// Runs the user's command on the terminal, to its end.
 fn branch(app: &mut App, command: &[String]) {
     let spec = CommandSpec::new(command.iter().map(OsString::from));
-    let name = command.first().cloned().unwrap_or_default();
+    let name = program_of(command);
     match Launch::new(spec).run(None).outcome {
         Err(e) => app.tell(e.to_string(), true),
         Ok(outcome) => match outcome.exit {

@@ -283,7 +283,7 @@ fn an_instruction_goes_behind_its_line_with_the_nearest_snapshot() {
     assert!(buf[(x, below)].modifier.contains(Modifier::DIM), "and are dimmed");
     assert!(!buf[(x, at)].modifier.contains(Modifier::DIM), "those before it are not");
     stage.send("use \x1b[200~tabs\nplease\x1b[201~\r");
-    assert!(stage.screen().contains("Start branch {snapshot}?"), "{}", stage.screen());
+    assert!(stage.screen().contains("Run branch?"), "{}", stage.screen());
     assert_eq!(stage.send("y"), Effect::Run(vec!["branch".into(), "7".into()]));
     let kept = std::fs::read_to_string(stage.path("instructions.jsonl")).expect("kept");
     assert_eq!(
