@@ -50,8 +50,8 @@ impl Leftovers {
         Self { session: None, home: None, before: adopts.then(descendants) }
     }
 
-    /// Returns who is left, once those that were about to end had time to; `None` if they cannot be
-    /// counted.
+    /// Returns the processes that are left, once those that were about to end had time to; `None`
+    /// if they cannot be counted.
     pub fn wait(&self, clock: &Clock) -> Option<Vec<Leftover>> {
         if self.session.is_none() && self.home.is_none() && self.before.is_none() {
             return None;
