@@ -149,22 +149,35 @@ impl Term {
             p.put("\x1b[20l");
         }
         let main_rows = (0..main.rows).map(|y| Line::of_grid(m, main, y));
+        let is_unprotected = m.protection == Protection::Off;
         // About as much as will be written, so that it need not be moved while it grows.
         p.out.reserve(self.scrollback_memory() + main.rows * m.cols());
         p.rows(self.scrollback().take(rows.end).skip(rows.start).chain(main_rows), None);
-        let shown = hidden || m.modes.alternate();
-        let has_alternate = shown
+        let on_top = m.modes.alternate();
+        if on_top {
+            p.put(if is_unprotected { "\x1b[!p" } else { "" });
+            self.saved_cursor(&mut p, 0);
+        }
+        let has_alternate = hidden
             && (0..alternate.rows).any(|y| {
                 let line = Line::of_grid(m, alternate, y);
                 !line.is_blank() || line.size() != LineSize::Single || line.marks() != 0
             });
-        if has_alternate || m.modes.alternate() || m.saved[1].is_some() || !m.kitty_stacks[1].is_empty() {
+        if on_top || has_alternate || m.saved[1].is_some() || !m.kitty_stacks[1].is_empty() {
             p.put("\x1b[?47h\x1b[H");
+            p.protects = false;
             p.rows((0..alternate.rows).map(|y| Line::of_grid(m, alternate, y)), None);
-            p.put("\x1b[?47l");
+            // Many terminals forget the alternate screen when it is left.
+            p.put(if on_top { "" } else { "\x1b[?47l" });
         }
-        if m.protection == Protection::Off {
+        if is_unprotected && (!on_top || p.protects) {
             p.put("\x1b[!p");
+            if on_top {
+                // It forgets the cursor that is saved behind.
+                p.put("\x1b[?47l");
+                self.saved_cursor(&mut p, 0);
+                p.put("\x1b[?47h");
+            }
         }
         let ends = p.ends.take().unwrap_or_default();
         (self.settle(p, true), ends)
@@ -216,10 +229,12 @@ impl Term {
         // A half-read sequence would swallow what follows, and VT52 mode knows no RIS.
         out.extend_from_slice(if self.is_idle() { b"" } else { b"\x18" });
         out.extend_from_slice(if m.modes.vt52() { b"\x1b<" } else { b"" });
+        // In some terminals a reset stays on the alternate screen.
+        out.extend_from_slice(if m.modes.alternate() { b"\x1b[?47l" } else { b"" });
         if keep == Keep::Lines {
             let main = if m.modes.alternate() { &m.hidden } else { &m.grid };
             let last = (0..main.rows).rev().find(|y| !Line::of_grid(m, main, *y).is_blank());
-            out.extend_from_slice(b"\x1b[?47l\x1b[?6l\x1b[?69l\x1b[r");
+            out.extend_from_slice(b"\x1b[?6l\x1b[?69l\x1b[r");
             out.extend_from_slice(format!("\x1b[{};1H", main.rows).as_bytes());
             out.resize(out.len() + last.map_or(0, |y| y + 1), b'\n');
         }
@@ -322,18 +337,17 @@ impl Term {
     fn aside<'a>(&'a self, row: u16, paint: impl FnOnce(&mut Painter<'a>)) -> Vec<u8> {
         let m = &self.m;
         let mut p = Painter::new(m);
+        p.clusters = m.modes.clusters();
         p.put(if m.pen.link == 0 { "" } else { "\x1b]8;;\x1b\\" });
         p.put("\x1b[m\x1b[?6l\x1b[?69l\x1b[r\x1b[4l\x1b[?7h\x1b(B\x0f");
         p.put(&format!("\x1b[{};1H", u32::from(row) + 1));
         paint(&mut p);
         p.pen(Style::default());
-        if !p.clusters {
-            p.put("\x1b[?2027h");
-        }
+        p.set_clusters(m.modes.clusters());
         let mut out = p.out;
         self.write_cursor_state(&mut out);
         let mut p = Painter::new(m);
-        (p.out, p.pen, p.clusters) = (out, Style { link: 0, ..m.pen.into() }, true);
+        (p.out, p.pen) = (out, Style { link: 0, ..m.pen.into() });
         p.pen(m.pen.into());
         p.put(if m.modes.insert() { "\x1b[4h" } else { "" });
         p.put(if m.modes.wrap() { "" } else { "\x1b[?7l" });
@@ -398,9 +412,7 @@ impl Term {
     /// Everything that has no picture, then saved cursors, position and pen.
     fn settle<'a>(&'a self, mut p: Painter<'a>, full: bool) -> Vec<u8> {
         let m = &self.m;
-        if !p.clusters {
-            p.put("\x1b[?2027h");
-        }
+        p.set_clusters(m.modes.clusters());
         if !m.title.is_empty() || !m.title_stack.is_empty() {
             p.put(&format!("\x1b]2;{}\x1b\\", m.title));
         }
@@ -412,16 +424,14 @@ impl Term {
         }
         colours(&mut p, &m.palette);
         if full {
-            for screen in [0, 1] {
-                self.saved_cursor(&mut p, screen);
+            if !m.modes.alternate() {
+                self.saved_cursor(&mut p, 0);
             }
+            self.saved_cursor(&mut p, 1);
         }
         self.modes_text(&mut p, full);
-        let active = m.screen_index();
-        if full {
-            p.put(if m.modes.alternate() { "\x1b[?47h" } else { "" });
-        } else {
-            kitty(&mut p, &m.kitty_stacks[active], m.modes.kitty);
+        if !full {
+            kitty(&mut p, &m.kitty_stacks[m.screen_index()], m.modes.kitty);
         }
         match m.protection {
             Protection::Off => {}
@@ -440,13 +450,12 @@ impl Term {
             out.extend_from_slice(b"\x1bV");
         }
         let mut p = Painter::new(m);
-        (p.out, p.pen, p.clusters) = (out, Style { link: 0, ..m.pen.into() }, true);
+        (p.out, p.pen) = (out, Style { link: 0, ..m.pen.into() });
         p.pen(m.pen.into());
         if full {
             // Insert and wrapping change how the last cell is written again, so they come after it.
             p.put(if m.modes.insert() { "\x1b[4h" } else { "" });
             p.put(if m.modes.wrap() { "" } else { "\x1b[?7l" });
-            p.put(if m.modes.clusters() { "\x1b[?2027h" } else { "\x1b[?2027l" });
             p.put(if m.utf8 { "" } else { "\x1b%@" });
             p.put(if m.modes.vt52() { "\x1b[?2l" } else { "" });
             p.out.extend(self.parser.pending());
@@ -467,10 +476,11 @@ impl Term {
         if saved.is_none() && stack.is_empty() && flags == 0 {
             return;
         }
-        if screen == 1 {
-            p.put("\x1b[?47h");
-        }
+        let is_behind = screen == 1 && screen != m.screen_index();
+        p.put(if is_behind { "\x1b[?47h" } else { "" });
         if let Some(s) = saved {
+            // Writing a cluster ends in the mode that the program left.
+            p.set_clusters(m.modes.clusters());
             // Origin mode moves the cursor when it is set, but positions are kept absolute.
             p.put(if s.origin { "\x1b[?6h" } else { "" });
             let grid = if screen == m.screen_index() { &m.grid } else { &m.hidden };
@@ -501,9 +511,7 @@ impl Term {
             }
         }
         kitty(p, stack, flags);
-        if screen == 1 {
-            p.put("\x1b[?47l");
-        }
+        p.put(if is_behind { "\x1b[?47l" } else { "" });
     }
 
     fn modes_text(&self, p: &mut Painter<'_>, full: bool) {

@@ -519,3 +519,42 @@ fn clusters_charsets_and_the_scrollback_are_left_as_they_were() {
         assert!(undo.windows(want.len()).any(|w| w == want), "{}", String::from_utf8_lossy(&undo));
     }
 }
+
+/// Terminals such as tmux forget the alternate screen when it is left, stay on it in a reset, and
+/// do not know the mode for clusters.
+#[test]
+fn dumps_ask_little_of_terminals() {
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    let mut before = term(20, 4);
+    before.feed("shell$ vim e\u{301}\r\n\x1b[?1049h\x1b[2;5Hbefore".as_bytes());
+    let mut after = before.clone();
+    after.feed(b"\x1b[3;1Hafter");
+    let dump = text(after.dump());
+    let (main, alternate) = dump.split_once("\x1b[?47h").expect("the alternate screen is entered");
+    assert!(main.contains("shell$ vim e\u{301}") && !main.contains("after"), "{main:?}");
+    assert!(alternate.contains("after") && !alternate.contains("\x1b[?47"), "{alternate:?}");
+    let since = text(after.dump_since(&before));
+    assert!(since.starts_with("\x1b[?47l\x1bc"), "{since:?}");
+    assert!(since.ends_with(&dump), "{since:?}");
+    assert!(!since.contains("2027"), "{since:?}");
+    // What needs the mode gets it, and only there.
+    after.feed("\x1b[4;1H1\u{fe0f}\u{20e3} \x1b[?2027le\u{301}\x1b[?2027h x".as_bytes());
+    let mut again = term(20, 4);
+    again.feed(&after.dump());
+    assert_eq!(rows(&again), rows(&after));
+    // A protected cell on the alternate screen.
+    after.feed(b"\x1b[1\"qP\x1b[!p");
+    let mut again = term(20, 4);
+    again.feed(&after.dump());
+    assert_eq!(text(again.dump()), text(after.dump()));
+}
+
+#[test]
+fn earlier_states_with_wide_rows_behind_are_brought_up() {
+    let mut t = term(20, 5);
+    t.feed(b"\x1b#3one\r\ntwo\x1b[?1047h");
+    let mut before = t.clone();
+    t.feed(b"\x1b[?69h\x1b[?47l");
+    before.feed(&t.dump_since(&before));
+    assert_eq!(before.dump(), t.dump());
+}

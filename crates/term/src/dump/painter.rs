@@ -18,6 +18,8 @@ pub(super) struct Painter<'a> {
     /// nothing else.
     ascii: Option<u8>,
     pub(super) clusters: bool,
+    /// Something was written protected.
+    pub(super) protects: bool,
     /// Where rows end, and their last writes, where that is wanted.
     pub(super) ends: Option<Vec<(usize, u64)>>,
 }
@@ -26,12 +28,20 @@ impl<'a> Painter<'a> {
     pub(super) fn new(m: &'a Machine) -> Self {
         let clusters = m.settings.clusters;
         let (out, pen, joiner) = (Vec::new(), Style::default(), Joiner::NONE);
-        Self { out, m, pen, joiner, ascii: None, clusters, ends: None }
+        Self { out, m, pen, joiner, ascii: None, clusters, protects: false, ends: None }
     }
 
     pub(super) fn put(&mut self, text: &str) {
         self.out.extend_from_slice(text.as_bytes());
         self.part();
+    }
+
+    /// Switches the cluster mode, if need be.
+    pub(super) fn set_clusters(&mut self, on: bool) {
+        if self.clusters != on {
+            self.clusters = on;
+            self.put(if on { "\x1b[?2027h" } else { "\x1b[?2027l" });
+        }
     }
 
     /// What was put last joins nothing.
@@ -55,6 +65,7 @@ impl<'a> Painter<'a> {
         let protected = style.attrs.contains(Attrs::PROTECTED);
         if protected != self.pen.attrs.contains(Attrs::PROTECTED) {
             self.put(if protected { "\x1b[1\"q" } else { "\x1b[0\"q" });
+            self.protects |= protected;
         }
         let looks = |s: Style| Style { link: 0, attrs: Attrs(s.attrs.0 & !Attrs::PROTECTED.0), ..s };
         if looks(style) != looks(self.pen) {
@@ -87,10 +98,9 @@ impl<'a> Painter<'a> {
             self.joiner.push(props.of(first));
         }
         let joined = chars.clone().next().is_some();
-        if joined && wants_clusters(text, width) != self.clusters {
-            let clusters = !self.clusters;
-            self.clusters = clusters;
-            self.put(if clusters { "\x1b[?2027h" } else { "\x1b[?2027l" });
+        let clusters = wants_clusters(text, width);
+        if joined && clusters != self.clusters {
+            self.set_clusters(clusters);
             self.joiner.push(props.of(first));
         }
         self.out.extend_from_slice(text.as_bytes());

@@ -96,8 +96,10 @@ impl Machine {
                 self.left = 0;
                 self.right = self.cols() - 1;
                 if on {
+                    // On both screens: no row of double width exists while there are side margins.
                     for y in 0..self.rows() {
                         self.grid.meta_mut(y).size = LineSize::Single;
+                        self.hidden.meta_mut(y).size = LineSize::Single;
                     }
                 }
             }
