@@ -109,6 +109,12 @@ pub fn json(value: &impl serde::Serialize) -> String {
     printable_json(value.to_string())
 }
 
+/// That recordings were paused or go on, by another client if there is a name.
+pub fn paused(paused: bool, by: Option<&str>) -> String {
+    let what = if paused { "the recording is paused" } else { "the recording goes on" };
+    by.map_or_else(|| what.to_owned(), |by| format!("{what} ({})", printable(by)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -12,7 +12,7 @@ use crate::snapshot_door::SESSION_VAR;
 #[derive(Args)]
 #[command(after_help = "\
 Players jump from marker to marker with [ and ], and their labels stand in exports. The marker is at
-the newest output of the session. A person who is attached adds one with C-\\ m.
+the newest output of the session. C-\\ m adds one in attach, and m in view.
 
 Examples:
   tapdeck mark build 'tests begin'

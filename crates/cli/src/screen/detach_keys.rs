@@ -111,11 +111,13 @@ impl DetachKeys {
         }
     }
 
-    /// Splits typed bytes into those for the program and commands for the client.
-    pub(crate) fn read(&mut self, mut typed: &[u8]) -> Vec<Typed> {
+    /// Splits typed bytes into those for the program and commands for the client, up to a marker,
+    /// whose label follows. Returns how many bytes that were, too.
+    pub(crate) fn read(&mut self, bytes: &[u8]) -> (usize, Vec<Typed>) {
+        let mut typed = bytes;
         let mut out = Vec::new();
         let mut through = Vec::new();
-        while !typed.is_empty() {
+        while !typed.is_empty() && out.last() != Some(&Typed::Mark) {
             let (len, command) = match self.pending.take() {
                 Some(held) => self.after_first(&held, typed, &mut through),
                 None => self.first(typed, &mut through),
@@ -131,7 +133,7 @@ impl DetachKeys {
         if !through.is_empty() {
             out.push(Typed::Through(through));
         }
-        out
+        (bytes.len() - typed.len(), out)
     }
 
     /// Takes the first key, or one byte for the program. Returns how much of `typed` was taken.
@@ -249,7 +251,14 @@ mod tests {
         ];
         for (keys, typed, expected) in cases {
             let mut keys: DetachKeys = keys.parse().expect("keys");
-            let got: Vec<Typed> = typed.iter().flat_map(|t| keys.read(t)).collect();
+            let mut got = Vec::new();
+            for mut typed in typed.iter().copied() {
+                while !typed.is_empty() {
+                    let (taken, some) = keys.read(typed);
+                    got.extend(some);
+                    typed = &typed[taken..];
+                }
+            }
             assert_eq!(&got, expected, "{typed:?}");
         }
         assert!("C-a b c".parse::<DetachKeys>().is_err() && "nonsense".parse::<DetachKeys>().is_err());

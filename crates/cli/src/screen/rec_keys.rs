@@ -2,19 +2,15 @@
 
 use bytes::Bytes;
 use tapdeck_host::{KeyAction, UserKeys};
-use tapdeck_proto::bus::MAX_LABEL;
 
-use super::detach_keys::{DetachKeys, Pressed, Typed, kitty_key};
-
-/// What is shown in front of a label while it is typed, and behind it.
-const ASK: &str = "marker: ";
-const HOW: &str = "  (Enter adds it, Esc does not)";
+use super::detach_keys::{DetachKeys, Typed};
+use super::label_edit::{LabelEdit, Labelled};
 
 /// Keys behind a prefix.
 pub(crate) struct RecKeys {
     keys: DetachKeys,
-    /// The label of a marker, while it is typed, and the beginning of a character or a key of it.
-    label: Option<(String, Vec<u8>)>,
+    /// The label of a marker, while it is typed.
+    label: Option<LabelEdit>,
     helped: bool,
 }
 
@@ -32,45 +28,17 @@ impl RecKeys {
         format!("{prefix} m adds a marker · p pauses the recording · ? hides this · {prefix} sends {prefix}")
     }
 
-    /// Takes what is typed of a label. Returns how much of it that was.
-    fn edit(&mut self, typed: &[u8], out: &mut Vec<KeyAction>) -> usize {
-        let Some((label, begun)) = &mut self.label else { return 0 };
-        for (i, byte) in typed.iter().enumerate() {
-            begun.push(*byte);
-            let key = match begun[..] {
-                [b'\x1b'] if i + 1 < typed.len() => continue,
-                [b'\x1b'] => Some('\x1b'),
-                [b'\x1b', b'[' | b'O'] => continue,
-                [b'\x1b', b'[' | b'O', .., last] if !(0x40..=0x7e).contains(&last) => continue,
-                [b'\x1b', ..] => match kitty_key(begun) {
-                    Some((_, Pressed::Char(c))) => Some(c),
-                    _ => None,
-                },
-                _ => match std::str::from_utf8(begun) {
-                    Ok(text) => text.chars().next(),
-                    Err(e) if e.error_len().is_none() => continue,
-                    Err(_) => None,
-                },
-            };
-            begun.clear();
-            match key {
-                Some('\r' | '\n') => {
-                    out.extend([KeyAction::Hide, KeyAction::Mark(std::mem::take(label))]);
-                    self.label = None;
-                    return i + 1;
-                }
-                Some('\x1b' | '\x03') => {
-                    out.push(KeyAction::Hide);
-                    self.label = None;
-                    return i + 1;
-                }
-                Some('\x7f' | '\x08') => drop(label.pop()),
-                Some(c) if !c.is_control() && label.len() + c.len_utf8() <= MAX_LABEL => label.push(c),
-                _ => {}
-            }
+    /// Goes on with the label of a marker.
+    fn labelled(&mut self, outcome: Labelled, out: &mut Vec<KeyAction>) {
+        if let Labelled::Typing(shown) = outcome {
+            out.push(KeyAction::Show(shown));
+            return;
         }
-        out.push(KeyAction::Show(format!("{ASK}{label}_{HOW}")));
-        typed.len()
+        self.label = None;
+        out.push(KeyAction::Hide);
+        if let Labelled::Done(label) = outcome {
+            out.push(KeyAction::Mark(label));
+        }
     }
 }
 
@@ -78,8 +46,9 @@ impl UserKeys for RecKeys {
     fn read(&mut self, mut typed: &[u8]) -> Vec<KeyAction> {
         let mut out = Vec::new();
         while !typed.is_empty() {
-            if self.label.is_some() {
-                let taken = self.edit(typed, &mut out);
+            if let Some(label) = &mut self.label {
+                let (taken, outcome) = label.read(typed);
+                self.labelled(outcome, &mut out);
                 typed = &typed[taken..];
                 continue;
             }
@@ -95,8 +64,9 @@ impl UserKeys for RecKeys {
                     _ => out.push(KeyAction::Pass(Bytes::from(bytes))),
                 },
                 Some(Typed::Mark) => {
-                    self.label = Some(Default::default());
-                    out.push(KeyAction::Show(format!("{ASK}_{HOW}")));
+                    let (label, shown) = LabelEdit::begin();
+                    self.label = Some(label);
+                    self.labelled(shown, &mut out);
                 }
                 Some(Typed::Pause) => out.push(KeyAction::Pause),
                 Some(Typed::Help) if helped => {}

@@ -12,6 +12,8 @@ use tapdeck_core::{Exit, Offset};
 use tapdeck_term::keys::{self, Button, KeyPress, Mods, MouseKind};
 use tapdeck_term::{Settings, Size, Term};
 
+use crate::human;
+
 /// What a session tells.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum News {
@@ -38,6 +40,12 @@ pub enum News {
     Snapshot(tapdeck_tape::Moment),
     /// Its recording failed, for this reason.
     RecordingFailed(String),
+    /// What was asked for was done.
+    Told(String),
+    /// What was asked for was refused, for a reason that has nothing to do with the stick.
+    Refused(String),
+    /// The recording was paused or goes on, by another client if there is a name.
+    Paused(bool, Option<String>),
     /// The program ended.
     Ended(Exit),
     /// The session cannot be reached any more.
@@ -66,6 +74,18 @@ pub trait Link {
 
     /// Lets go of it.
     fn release(&mut self);
+
+    /// Adds a marker to its recordings.
+    ///
+    /// # Errors
+    /// With the reason, when it cannot be asked for.
+    fn mark(&mut self, label: &str) -> Result<(), String>;
+
+    /// Pauses its recordings, or lets them go on.
+    ///
+    /// # Errors
+    /// With the reason, when it cannot be asked for.
+    fn pause(&mut self) -> Result<(), String>;
 
     /// Ends the program.
     fn end(&mut self);
@@ -97,7 +117,9 @@ pub struct Live {
     denied: Option<String>,
     ended: Option<Exit>,
     recording_failed: Option<String>,
+    recording_paused: bool,
     warning: Option<String>,
+    told: Option<String>,
     gone: Option<String>,
     moments: Vec<tapdeck_tape::Moment>,
     link: Box<dyn Link>,
@@ -118,7 +140,9 @@ impl Live {
             denied: None,
             ended: None,
             recording_failed: None,
+            recording_paused: false,
             warning: None,
+            told: None,
             gone: None,
             moments: Vec::new(),
             link,
@@ -162,6 +186,12 @@ impl Live {
                 self.warning =
                     self.recording_failed.is_none().then(|| format!("the recording failed: {why}"));
                 self.recording_failed = Some(why);
+            }
+            News::Told(what) => self.told = Some(what),
+            News::Refused(why) => self.warning = Some(why),
+            News::Paused(paused, by) => {
+                self.recording_paused = paused;
+                self.told = Some(human::paused(paused, by.as_deref()));
             }
             News::Ended(exit) => self.ended = Some(exit),
             News::Gone(why) => self.gone = Some(why),
@@ -235,6 +265,16 @@ impl Live {
     /// What a user has to know of the session; told once.
     pub fn take_warning(&mut self) -> Option<String> {
         self.warning.take()
+    }
+
+    /// What came of something that was asked for; told once.
+    pub fn take_told(&mut self) -> Option<String> {
+        self.told.take()
+    }
+
+    /// Whether its recordings are paused.
+    pub fn recording_paused(&self) -> bool {
+        self.recording_paused
     }
 
     /// How much the program has written, as far as is known.

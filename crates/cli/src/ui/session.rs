@@ -114,6 +114,13 @@ impl SessionLink {
             }
             Said::Rows { rows } => news.push(News::Drawn(rows)),
             Said::Recording { error, .. } => news.push(News::RecordingFailed(error)),
+            Said::Marked => news.push(News::Told("marked".to_owned())),
+            Said::Paused { paused, by } => {
+                news.push(News::Paused(paused, Some(by).filter(|by| *by != self.own_name)));
+            }
+            Said::Error { about: Some(about), message } if matches!(&*about, "mark" | "pause") => {
+                news.push(News::Refused(message));
+            }
             Said::Exit(exit) => {
                 self.over = true;
                 news.extend(exit.recording_error.clone().map(News::RecordingFailed));
@@ -176,6 +183,15 @@ impl Link for SessionLink {
     fn release(&mut self) {
         // A session that cannot be told so has let go of it by itself.
         let _ = self.attachment.control(&Asked::Release);
+    }
+
+    fn mark(&mut self, label: &str) -> Result<(), String> {
+        let mark = Asked::Mark { label: label.to_owned() };
+        self.attachment.control(&mark).map_err(|e| e.to_string())
+    }
+
+    fn pause(&mut self) -> Result<(), String> {
+        self.attachment.control(&Asked::Pause { pause: None }).map_err(|e| e.to_string())
     }
 
     fn end(&mut self) {

@@ -44,6 +44,8 @@ pub(super) struct Paper {
     pub(super) sent: Vec<u8>,
     pub(super) refuses: Option<String>,
     pub(super) ended: bool,
+    pub(super) marks: Vec<String>,
+    pub(super) paused: bool,
     pub(super) released: bool,
     pub(super) outlives: bool,
 }
@@ -72,6 +74,19 @@ impl Link for PaperLink {
 
     fn release(&mut self) {
         self.0.borrow_mut().released = true;
+    }
+
+    fn mark(&mut self, label: &str) -> Result<(), String> {
+        self.0.borrow_mut().marks.push(label.to_owned());
+        Ok(())
+    }
+
+    fn pause(&mut self) -> Result<(), String> {
+        let mut paper = self.0.borrow_mut();
+        paper.paused = !paper.paused;
+        let news = News::Paused(paper.paused, None);
+        paper.news.push_back(news);
+        Ok(())
     }
 
     fn end(&mut self) {

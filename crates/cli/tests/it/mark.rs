@@ -3,7 +3,7 @@
 use tapdeck_proto::bus::{MAX_LABEL, Mark};
 
 use crate::live::{Detached, text};
-use crate::support::{Home, PATIENCE, eventually};
+use crate::support::{Home, PATIENCE, Seat, eventually};
 
 /// The labels of the markers in a recording.
 fn labels(home: &Home, recording: &str) -> Vec<String> {
@@ -54,4 +54,38 @@ fn a_session_that_is_not_recorded_takes_no_markers() {
     mark(&home, &["plain", "here"], 1, "not being recorded");
     let denied = session.bus("observer", "test").request(&Mark::default(), PATIENCE);
     assert!(denied.is_err_and(|e| e.to_string().contains("observer")));
+}
+
+#[test]
+fn people_who_watch_add_markers_with_labels() {
+    let home = Home::new();
+    let out = home.run(["rec", "-d", "--name", "s", "a.ahr", "--", "cat"]);
+    assert!(out.status.success(), "{}", text(&out));
+    let mut seat = Seat::new(home.tapdeck(["attach", "s"]));
+    seat.wait_text("? shows more");
+    // Everything in one piece, and a key for the program behind it.
+    seat.send("\x1cmin one\rx");
+    seat.wait_text("x");
+    seat.send("\x1cm");
+    seat.wait_text("marker: _");
+    seat.send("by hand");
+    seat.wait_text("marker: by hand_");
+    seat.send("\r");
+    seat.wait_text("marked");
+    seat.send("\x1cmnever\x1b");
+    seat.wait("the label to go", |seat| !seat.screen().contains("never"));
+    let mut view = Seat::with_size(home.tapdeck(["view", "s"]), 80, 20);
+    view.wait_text("LIVE");
+    view.send("mfrom the viewer\r");
+    view.wait_text("marked");
+    view.send("p");
+    view.wait_text("the recording is paused");
+    seat.wait_text("the recording is paused (view)");
+    view.send("p");
+    view.wait_text("the recording goes on");
+    view.send("qe");
+    assert_eq!(view.end().code(), Some(0));
+    seat.end();
+    eventually("the session to end", || home.run(["ls", "-q"]).stdout.is_empty());
+    assert_eq!(labels(&home, "a.ahr"), ["in one", "by hand", "from the viewer"]);
 }

@@ -22,6 +22,7 @@ use crate::failure::{Failure, Result};
 use crate::human;
 use crate::screen::crop::{Crop, Overlay, Room};
 use crate::screen::detach_keys::{DetachKeys, Typed};
+use crate::screen::label_edit::{LabelEdit, Labelled};
 use crate::screen::write_used_rows;
 
 /// The longest title that is shown.
@@ -30,6 +31,8 @@ const TITLE: usize = 256;
 const NOTICE: Duration = Duration::from_secs(2);
 /// How long the list of keys stays.
 const HELP: Duration = Duration::from_secs(10);
+/// How long a label may take.
+const LABEL: Duration = Duration::from_secs(3600);
 /// How long the stream must be quiet before a notice is written.
 const REST: Duration = Duration::from_millis(20);
 /// The least time between two paintings of a session of another size.
@@ -42,6 +45,8 @@ pub(super) struct View {
     /// Whether to say at the start how to leave.
     hints: bool,
     detach_keys: Keys,
+    /// The label of a marker, while it is typed.
+    label: Option<LabelEdit>,
     own: WinSize,
     session: WinSize,
     /// The model of the session's screen, to paint from.
@@ -94,6 +99,7 @@ impl View {
             party: opened.name.clone(),
             hints: Config::load()?.attach.hint,
             detach_keys,
+            label: None,
             own: keyboard.screen_size().filter(|_| keyboard.is_there()).unwrap_or(session),
             term: model(session),
             session,
@@ -335,10 +341,8 @@ impl View {
             }
             Said::Marked => self.notify("marked"),
             Said::Paused { paused, by } => {
-                let what = if paused { "the recording is paused" } else { "the recording goes on" };
-                let by =
-                    if by == self.party { String::new() } else { format!(" ({})", human::printable(&by)) };
-                self.notify(&format!("{what}{by}"));
+                let by = Some(&*by).filter(|by| *by != self.party);
+                self.notify(&human::paused(paused, by));
             }
             Said::Error { about: Some(about), message } if matches!(&*about, "mark" | "pause") => {
                 self.notify(&human::printable(&message));
@@ -352,11 +356,44 @@ impl View {
         None
     }
 
-    fn typed(&mut self, keys: &[u8]) -> Result<Option<AttachEnd>, Failure> {
-        let typed = match &mut self.detach_keys {
-            Some(detach) => detach.read(keys),
-            None => vec![Typed::Through(keys.to_vec())],
-        };
+    fn typed(&mut self, mut keys: &[u8]) -> Result<Option<AttachEnd>, Failure> {
+        while !keys.is_empty() {
+            keys = match &mut self.label {
+                Some(label) => {
+                    let (taken, outcome) = label.read(keys);
+                    self.labelled(outcome)?;
+                    &keys[taken..]
+                }
+                None => {
+                    let (taken, typed) = match &mut self.detach_keys {
+                        Some(detach) => detach.read(keys),
+                        None => (keys.len(), vec![Typed::Through(keys.to_vec())]),
+                    };
+                    if let Some(over) = self.pressed(typed)? {
+                        return Ok(Some(over));
+                    }
+                    &keys[taken..]
+                }
+            };
+        }
+        Ok(None)
+    }
+
+    /// Goes on with the label of a marker.
+    fn labelled(&mut self, outcome: Labelled) -> Result<(), Failure> {
+        if let Labelled::Typing(shown) = outcome {
+            self.put_notice(shown, LABEL, false);
+            return Ok(());
+        }
+        self.label = None;
+        self.dismiss_notice();
+        if let Labelled::Done(label) = outcome {
+            self.attachment.control(&Asked::Mark { label })?;
+        }
+        Ok(())
+    }
+
+    fn pressed(&mut self, typed: Vec<Typed>) -> Result<Option<AttachEnd>, Failure> {
         for typed in typed {
             let helped = self.notice.as_ref().is_some_and(|notice| notice.is_help);
             // What the user has seen goes with the next key; other notices are still to come.
@@ -383,7 +420,11 @@ impl View {
                     self.attachment.control(&Asked::Take)?;
                 }
                 Typed::Release => self.attachment.control(&Asked::Release)?,
-                Typed::Mark => self.attachment.control(&Asked::Mark { label: String::new() })?,
+                Typed::Mark => {
+                    let (label, shown) = LabelEdit::begin();
+                    self.label = Some(label);
+                    self.labelled(shown)?;
+                }
                 Typed::Pause => self.attachment.control(&Asked::Pause { pause: None })?,
                 Typed::Help if helped => {}
                 Typed::Help => self.show_help(),

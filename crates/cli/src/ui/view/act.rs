@@ -8,6 +8,7 @@ use super::matcher::{Case, Query};
 use super::prompt::Purpose;
 use super::rows::{self, Row};
 use super::{App, Effect, Letter, Mode, Mood, NO_LONGER_FOLLOWING, Origin, Tape, brackets};
+use crate::ui::live::Link;
 use crate::ui::session::is_being_recorded;
 
 const SECOND: i64 = 1_000_000_000;
@@ -21,6 +22,7 @@ impl App {
         let nth = n.unwrap_or(1).max(1);
         match act {
             Act::Quit => return Ok(self.quit()),
+            Act::Suspend => return Ok(Effect::Suspend),
             Act::Repaint => return Ok(Effect::Repaint),
             Act::Edit => return Ok(self.edit()),
             Act::Copy => return Ok(self.copy()),
@@ -71,6 +73,8 @@ impl App {
             Act::Follow => self.follow()?,
             Act::FollowUntil => self.follow_until()?,
             Act::Type => self.start_typing(),
+            Act::Mark => self.open_prompt(Purpose::Mark, 1),
+            Act::Pause => self.ask_live(|link| link.pause()),
             Act::LineOn | Act::LineBack | Act::PageOn | Act::PageBack | Act::WindowOn | Act::WindowBack => {
                 self.move_rows(act, n);
             }
@@ -84,6 +88,13 @@ impl App {
             Act::StepOn | Act::StepBack | Act::Faster | Act::Slower => self.move_in_time(act, n)?,
         }
         Ok(Effect::Nothing)
+    }
+
+    /// Asks something of a live session, which answers with news.
+    pub(super) fn ask_live(&mut self, ask: impl FnOnce(&mut dyn Link) -> Result<(), String>) {
+        if let Some(Err(why)) = self.live().map(|live| ask(live.link_mut())) {
+            self.notify(why, Mood::Wrong);
+        }
     }
 
     fn move_rows(&mut self, act: Act, n: Option<u64>) {

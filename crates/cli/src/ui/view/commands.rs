@@ -74,6 +74,9 @@ pub(super) enum Act {
     MomentOn,
     MomentBack,
     Type,
+    Mark,
+    Pause,
+    Suspend,
 }
 
 /// Keys, their command, and its text in the help. Keys of a sequence are separated by spaces; `C-`
@@ -95,7 +98,11 @@ const OURS: &[Row] = &[
     (&["t"], Act::Tall, "as many rows as fit, or the terminal's own"),
 ];
 
-const LIVE: &[Row] = &[(&["Enter"], Act::Type, "type to the program, which takes the stick; Ctrl-] stops")];
+const LIVE: &[Row] = &[
+    (&["Enter"], Act::Type, "type to the program, which takes the stick; Ctrl-] stops"),
+    (&["m"], Act::Mark, "add a marker to the recording, with a label or none"),
+    (&["p"], Act::Pause, "pause the recording, or let it go on"),
+];
 
 const MOVING: &[Row] = &[
     (&["j", "e", "C-e", "C-n", "C-j", "Enter", "Down"], Act::LineOn, "a line on (or N)"),
@@ -159,6 +166,7 @@ const REST: &[Row] = &[
     (&["r", "R", "C-r", "C-l"], Act::Repaint, "paint again"),
     (&["V"], Act::Version, "which version this is"),
     (&["h", "H", "F1"], Act::Help, "this page"),
+    (&["C-z"], Act::Suspend, "suspend the viewer; fg brings it back"),
     (&["q", "Q", ": q", ": Q", "Z Z", "C-c"], Act::Quit, "quit; asks while the program runs"),
     (&["t", "T"], Act::NoTags, "tags: there are none here"),
     (
@@ -433,7 +441,7 @@ mod tests {
             taken.join(" ")
         };
         assert_eq!(ours(KeyTables::Tape), "[ ] y Space Right Left < > { [ } ] ? t");
-        assert_eq!(ours(KeyTables::Live), "Enter y { [ } ] ? t");
+        assert_eq!(ours(KeyTables::Live), "Enter y p { [ } ] m ? t");
     }
 
     #[test]

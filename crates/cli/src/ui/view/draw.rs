@@ -385,6 +385,7 @@ impl App {
                 (Some(Exit::Code(code)), _) => (format!("■ EXIT {code}"), Mood::Calm),
                 (Some(Exit::Signal(signal)), _) => (format!("■ SIGNAL {signal}"), Mood::Calm),
                 (None, Some(_)) => ("■ GONE".to_owned(), Mood::Wrong),
+                (None, None) if live.recording_paused() => ("❚❚ REC PAUSED".to_owned(), Mood::Asking),
                 (None, None) => ("● LIVE".to_owned(), Mood::Going),
             },
         }

@@ -58,7 +58,7 @@ impl App {
 
     fn on_key(&mut self, key: KeyEvent) -> Result<Effect, PlayError> {
         let ctrl = key.modifiers.contains(KeyModifiers::CONTROL);
-        if ctrl && key.code == KeyCode::Char('z') {
+        if ctrl && key.code == KeyCode::Char('z') && !matches!(self.mode, Mode::Read) {
             return Ok(Effect::Suspend);
         }
         match &mut self.mode {

@@ -12,6 +12,7 @@ use ratatui::widgets::{Block, BorderType, Widget};
 use ratatui_textarea::{CursorMove, TextArea, WrapMode};
 use tapdeck_core::WallTime;
 use tapdeck_tape::{Branch, Instruction, Moment};
+use unicode_width::UnicodeWidthStr;
 
 use super::rows::Row;
 use crate::human::shortened;
@@ -158,14 +159,17 @@ impl Instruct {
             Some(moment) => format!("Instruction from {}", name_of(moment)),
             None => "Instruction (no snapshot to branch from)".to_owned(),
         };
-        let does = if branches && self.snapshot.is_some() { "keep, then branch" } else { "keep" };
+        let does = if branches && self.snapshot.is_some() { "keep, branch" } else { "keep" };
         let does = if self.changes() && self.text().is_empty() { "delete" } else { does };
-        let keys = format!("Enter {does} · Alt-Enter new line · Alt-↑↓ move · Esc drop");
+        // The keys that matter most are in every width.
+        let all = [format!("Enter {does}"), "Esc drop".into(), "Alt-Enter line".into(), "Alt-↑↓ move".into()];
+        let keys = (1..=all.len()).rev().map(|n| all[..n].join(" · ")).find(|keys| keys.width() <= room);
+        let keys = keys.unwrap_or_default();
         let block = Block::bordered()
             .border_type(BorderType::Rounded)
             .border_style(styles.instruction())
             .title(format!(" {} ", shortened(&title, room)))
-            .title_bottom(format!(" {} ", shortened(&keys, room)));
+            .title_bottom(format!(" {keys} "));
         let inner = block.inner(area);
         block.render(area, buf);
         (&self.text).render(inner, buf);

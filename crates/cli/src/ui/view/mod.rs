@@ -467,6 +467,9 @@ impl App {
         if let Some(warning) = self.live().and_then(Live::take_warning) {
             self.notify(warning, Mood::Wrong);
         }
+        if let Some(told) = self.live().and_then(Live::take_told) {
+            self.notify(told, Mood::Calm);
+        }
         let Origin::Live(live, _) = &self.origin else { return };
         if matches!(self.mode, Mode::Type) && !(live.drives() && live.runs()) {
             let (text, mood) = match (live.runs(), live.holder()) {

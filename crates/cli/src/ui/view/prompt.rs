@@ -25,6 +25,8 @@ pub(super) enum Purpose {
         to: Row,
     },
     Save,
+    /// The label of a marker.
+    Mark,
 }
 
 impl Purpose {
@@ -37,6 +39,7 @@ impl Purpose {
             Purpose::Shell => "!",
             Purpose::Pipe { .. } => "|",
             Purpose::Save => "save as",
+            Purpose::Mark => "marker",
         }
     }
 

@@ -73,6 +73,7 @@ impl App {
             Purpose::Shell => return outside::shell(text),
             Purpose::Pipe { from, to } if !text.is_empty() => return self.pipe(text, from, to),
             Purpose::Save if !text.is_empty() => self.save(text),
+            Purpose::Mark => self.ask_live(|link| link.mark(text)),
             Purpose::Pipe { .. } | Purpose::Save => {}
         }
         Effect::Nothing

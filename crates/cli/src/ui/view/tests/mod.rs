@@ -748,3 +748,45 @@ fn leaving_a_live_program_is_asked_about() {
     assert!(stage.screen().contains("EXIT 3"), "{}", stage.screen());
     assert_eq!(stage.send("q"), Effect::Quit, "nothing runs any more");
 }
+
+#[test]
+fn a_live_recording_is_marked_and_paused() {
+    let (mut stage, link) = Stage::live(60, 14);
+    stage.send("m");
+    assert!(stage.screen().contains("marker"), "{}", stage.screen());
+    stage.send("tests begin\rm\rmnot this\x1b");
+    assert_eq!(link.0.borrow().marks, ["tests begin", ""]);
+    link.0.borrow_mut().news.push_back(News::Told("marked".into()));
+    stage.settle();
+    assert!(stage.screen().contains("marked"), "{}", stage.screen());
+    stage.send("p");
+    stage.settle();
+    assert!(stage.screen().contains("the recording is paused"), "{}", stage.screen());
+    stage.send("k");
+    assert!(stage.screen().contains("REC PAUSED"), "{}", stage.screen());
+    stage.send("p");
+    stage.settle();
+    assert!(stage.screen().contains("the recording goes on"), "{}", stage.screen());
+    link.0.borrow_mut().news.push_back(News::Refused("this session is not being recorded".into()));
+    stage.settle();
+    let screen = stage.screen();
+    assert!(screen.contains("not being recorded") && !screen.contains("PAUSED"), "{screen}");
+    // Keys of less in a recording.
+    let mut tape = Stage::of(&forty(), 60, 14);
+    tape.send("gma10p'a");
+    assert_eq!(tape.app.scroll.top, 0);
+}
+
+#[test]
+fn narrow_boxes_name_the_keys_that_matter_most() {
+    for (cols, has) in [
+        (80, "Enter keep, branch · Esc drop · Alt-Enter line · Alt-↑↓ move"),
+        (40, "Enter keep, branch · Esc drop"),
+    ] {
+        let mut stage = Stage::with(&forty(), SNAPSHOTS, cols, 20, true);
+        stage.send("i");
+        let screen = stage.screen();
+        let footer = screen.lines().find(|row| row.contains("Enter")).unwrap_or_default();
+        assert!(footer.contains(has) && !footer.contains('…'), "{screen}");
+    }
+}
