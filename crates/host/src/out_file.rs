@@ -72,9 +72,14 @@ impl OutFile {
 
     /// Puts a private file with this content in the place of whatever has this name.
     pub(crate) fn replace_with(path: &Path, content: &mut impl io::Read) -> io::Result<()> {
-        let mut this = Self::nameless(path.to_owned(), true, Mode::RUSR | Mode::WUSR, None)?;
+        let mut this = Self::replacing(path)?;
         io::copy(content, &mut this)?;
         this.commit()
+    }
+
+    /// Begins a private file that takes the place of whatever has this name, a link included.
+    pub(crate) fn replacing(path: &Path) -> io::Result<Self> {
+        Self::nameless(path.to_owned(), true, Mode::RUSR | Mode::WUSR, None)
     }
 
     /// Has what was written so far reach the disk.

@@ -33,6 +33,8 @@ struct Inner {
     flushers: Vec<Flusher>,
     /// The recorder that anchors snapshots.
     recorder: Option<ReaderId>,
+    /// Other readers that the program waits for.
+    waited_for: Vec<ReaderId>,
     /// Where to tell that an entry is on disk, by its place.
     awaited: BTreeMap<Seq, Sender<Result<Anchor, SnapshotError>>>,
     /// Something awaited was appended since the recorder last woke.
@@ -214,6 +216,7 @@ impl SharedLog {
             flush: 0,
             flushers: Vec::new(),
             recorder: None,
+            waited_for: Vec::new(),
             awaited: BTreeMap::new(),
             urgent: false,
             recordings: Vec::new(),
@@ -311,6 +314,11 @@ impl SharedLog {
         self.lock().recorder = Some(recorder);
     }
 
+    /// Has the program wait for this reader, too, while it is far behind but gets on.
+    pub(crate) fn wait_for_reader(&self, reader: ReaderId) {
+        self.lock().waited_for.push(reader);
+    }
+
     /// Ends a recorder's part; callers that still wait for it get no answer.
     pub(crate) fn unset_recorder(&self, recorder: ReaderId) {
         let mut inner = self.lock();
@@ -351,8 +359,9 @@ impl SharedLog {
     /// recorded. The driver waits for a recorder that advances.
     pub(crate) fn recorder_lag(&self) -> Option<(usize, u64)> {
         let inner = self.lock();
-        let reader = inner.recorder?;
-        Some((inner.log.pending(reader), inner.log.consumed(reader)))
+        let readers = inner.recorder.iter().chain(&inner.waited_for);
+        let lags = readers.map(|reader| (inner.log.pending(*reader), inner.log.consumed(*reader)));
+        lags.max()
     }
 
     /// Whether a native recorder puts the log on disk: it alone keeps snapshots and instructions.
@@ -450,6 +459,7 @@ impl SharedLog {
         inner.retired.retain(|r| *r != id);
         inner.alarms.retain(|alarm| alarm.reader != id);
         inner.flushers.retain(|f| f.reader != id);
+        inner.waited_for.retain(|reader| *reader != id);
         inner.log.remove_reader(id);
         drop(inner);
         // A flush may have waited for this reader alone.

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tapdeck_tape::ahr::parts::{EVENTS, INDEX, INSTRUCTIONS, META};
 use tapdeck_tape::ahr::{self, AhrEvents, Parts, labels_of};
-use tapdeck_tape::cassette::{Cassette, CassetteReader, is_cassette};
+use tapdeck_tape::cassette::{CassetteReader, is_cassette, open_for_viewing};
 use tapdeck_tape::index::Index;
 use tapdeck_tape::meta::{Meta, is_meta};
 use tapdeck_tape::zst::ZstReader;
@@ -205,7 +205,7 @@ impl Source {
     /// Opens it from its start, with a count of the bytes read from disk.
     pub fn open_counted(&self, count: &Arc<AtomicU64>) -> Result<Box<dyn EventReader + Send>, SourceError> {
         if self.container.format == Format::Cassette && self.spool.is_none() {
-            let cassette = Cassette::open(&self.path).map_err(|e| self.read_error(e.into()))?;
+            let cassette = open_for_viewing(&self.path).map_err(|e| self.read_error(e.into()))?;
             count.store(self.len, Ordering::Relaxed);
             return Ok(Box::new(CassetteReader::new(cassette)));
         }

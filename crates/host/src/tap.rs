@@ -133,6 +133,10 @@ impl TapReader {
         &self.log
     }
 
+    pub(crate) fn id(&self) -> ReaderId {
+        self.reader
+    }
+
     /// Gives the tap what there is, about `max_weight` of it; returns whether there was anything.
     pub fn read<T: Tap + ?Sized>(&self, tap: &mut T, max_weight: usize) -> bool {
         self.read_into(tap, max_weight, &mut Vec::new())

@@ -9,7 +9,7 @@ use tapdeck_core::{Exit, Time, WallTime};
 use tapdeck_host::{Clock, Source};
 use tapdeck_tape::ahr::parts::{EVENTS, INDEX, INSTRUCTIONS, META};
 use tapdeck_tape::ahr::{Ending as Ended, Summary};
-use tapdeck_tape::cassette::{Cassette, Freshness};
+use tapdeck_tape::cassette::{Freshness, is_traces, open_for_viewing};
 use tapdeck_tape::meta::{EditSource, Meta};
 use tapdeck_tape::{Format, Item, Kind};
 
@@ -127,6 +127,7 @@ fn show_other(source: &Source, as_json: bool) -> Result<()> {
     line("moments", (moments > 0).then(|| moments.to_string()));
     line("on disk", Some(human::bytes(source.len())));
     let fact = |key: &str| cassette.as_ref().and_then(|c| c.get(key)?.as_str().map(str::to_owned));
+    line("failed", fact("failed"));
     line("id", fact("id"));
     line("sha256", fact("sha256"));
     line("emulator", fact("emulator"));
@@ -144,7 +145,17 @@ fn cassette_facts(source: &Source) -> Option<Value> {
     if source.container().format != Format::Cassette {
         return None;
     }
-    let cassette = Cassette::open(source.path()).ok()?;
+    let cassette = open_for_viewing(source.path()).ok()?;
+    if is_traces(source.path()) {
+        // No test can be bound to it.
+        let why = cassette.outcome.metadata.get("failed");
+        return Some(json!({
+            "failed": why.and_then(|why| why.as_str().map(str::to_owned)).unwrap_or_default(),
+            "scrubbing": cassette.scrub_report.status, "harness": cassette.manifest.harness.name,
+            "version": cassette.manifest.harness.binary_version,
+            "captured_at": cassette.manifest.harness.captured_at,
+        }));
+    }
     let freshness = match cassette.freshness(Clock::start().wall_start()) {
         Freshness::Unlimited => "unlimited".to_owned(),
         Freshness::Until(until) => format!("fresh until {}", until.utc()),

@@ -120,10 +120,10 @@ fn service_events_have_their_place_among_the_bytes() {
     let mut command = home.tapdeck(["cassette", "record", "--headless", "--no-scrub"]);
     command.args(["--events", "events", "c", "--"]);
     let mut child = command.args(["sh", "-c", script]).stdin(Stdio::null()).spawn().expect("it runs");
-    // The event is there once its line has gone to the hidden folder beside the cassette.
+    // The event is there once its line has gone to the folder of the run.
+    let runs = home.path("state/tapdeck/diagnostics");
     eventually("the event", || {
-        let hidden = names(&home.path("")).into_iter().find(|n| n.starts_with(".c."));
-        let file = hidden.map(|n| home.path(&n).join("service-events.jsonl"));
+        let file = names(&runs).first().map(|name| runs.join(name).join("service-events.jsonl"));
         file.is_some_and(|f| fs::metadata(f).is_ok_and(|m| m.len() > 0))
     });
     fs::write(home.path("go"), "").expect("written");
@@ -188,6 +188,107 @@ fn a_failed_run_leaves_traces_under_diagnostics_alone() {
     let cassette = recorded(&home, "c", &accepted, &["sh", "-c", "echo begun; sleep 60"]);
     assert_eq!(cassette.outcome.metadata.get("ended"), Some("timed_out".into()));
     assert_eq!(cassette.outcome.exit.signal.as_deref(), Some("SIGTERM"));
+}
+
+/// Everything was kept in memory until the end: a killed recorder left nothing.
+#[test]
+fn a_killed_recorder_leaves_traces_that_can_be_looked_at() {
+    let secret = "sk-ant-api03-Zm9vYmFyYmF6cXV4Zm9vYmFyYmF6cXV4";
+    let script = format!("echo begun {secret}; echo second; sleep 60");
+    for diagnostics in ["state/tapdeck/diagnostics", "other"] {
+        let home = Home::new();
+        let folder = home.path(diagnostics);
+        let given = [format!("--diagnostics={}", folder.display())];
+        let given = if diagnostics == "other" { &given[..] } else { &[] };
+        let mut command = home.tapdeck(["cassette", "record", "--headless", "--size", "100x30"]);
+        let command = command.args(given).args(["c", "--", "sh", "-c", &script]);
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().expect("it runs");
+        let raw =
+            || names(&folder).first().and_then(|name| fs::read(folder.join(name).join("output.raw")).ok());
+        eventually("the output to be there", || {
+            raw().is_some_and(|raw| String::from_utf8_lossy(&raw).contains("second"))
+        });
+        child.kill().expect("killed");
+        child.wait().expect("gone");
+        assert!(!home.path("c").exists());
+        let traces = folder.join(&names(&folder)[0]);
+        for name in names(&traces) {
+            let text = fs::read(traces.join(&name)).expect("read");
+            assert!(!String::from_utf8_lossy(&text).contains("Zm9v"), "{name}");
+        }
+        let traces = traces.to_str().expect("text");
+        for (args, want) in [
+            (&["play", "--fast", traces][..], "begun sk-ant-api03-***"),
+            (&["info", traces], "the recorder was killed"),
+            (&["cassette", "frames", "--show", traces], "100x30"),
+            (&["cassette", "frames", traces], "frames are what the bytes show"),
+            (&["convert", traces, "-o", "-", "--to", "txt"], "second"),
+        ] {
+            let output = home.run(args);
+            assert!(output.status.success() && said(&output).contains(want), "{args:?}: {}", said(&output));
+        }
+        let mut seat = Seat::new(home.tapdeck(["view", traces]));
+        seat.wait_text("second");
+        seat.send("q");
+        seat.child.wait().expect("it ends");
+        // It is no evidence for all that.
+        for args in [&["verify", traces][..], &["cassette", "verify", traces]] {
+            let output = home.run(args);
+            assert_eq!(output.status.code(), Some(1), "{args:?}: {}", said(&output));
+        }
+        assert_eq!(home.run(["cassette", "frames", "--write", traces]).status.code(), Some(2));
+    }
+}
+
+/// What is recognised late is masked in what was written before.
+#[test]
+fn a_secret_that_is_recognised_late_is_masked_on_disk_too() {
+    let home = Home::new();
+    let script = "echo first correcthorse7 here; echo late > written; sleep 0.6; \
+                  until [ -e go ]; do sleep 0.05; done; echo password=correcthorse7";
+    let mut command = home.tapdeck(["cassette", "record", "--headless", "c", "--", "sh", "-c", script]);
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().expect("it runs");
+    let folder = home.path("state/tapdeck/diagnostics");
+    let raw = || names(&folder).first().and_then(|name| fs::read(folder.join(name).join("output.raw")).ok());
+    eventually("the first line to be written", || raw().is_some_and(|raw| raw.ends_with(b"here\r\n")));
+    fs::write(home.path("go"), "").expect("written");
+    assert!(child.wait().expect("it ends").success());
+    for name in names(&home.path("c")) {
+        let text = fs::read(home.path("c").join(&name)).expect("read");
+        assert!(!String::from_utf8_lossy(&text).contains("correcthorse7"), "{name}");
+    }
+    assert_eq!(names(&folder), [""; 0]);
+    let cassette = Cassette::open(&home.path("c")).expect("accepted");
+    // Two of them are in the arguments.
+    let hits: u64 = cassette.scrub_report.rules.iter().map(|rule| rule.hits).sum();
+    assert_eq!((cassette.scrub_report.status.as_str(), hits), ("scrubbed", 4));
+    assert!(home.run(["cassette", "verify", "c"]).status.success());
+}
+
+/// A scrubbed recording of 20 MB took 150 MB of memory, one of 200 MB ten times that.
+#[test]
+fn memory_does_not_grow_with_a_cassette() {
+    let home = Home::new();
+    let script = "i=0; while [ $i -lt 400 ]; do cat block; i=$((i+1)); done";
+    let line = "the quick brown fox jumps over the lazy dog and mails ada@lovelace.org\n";
+    fs::write(home.path("block"), line.repeat(50_000 / line.len())).expect("written");
+    let mut command = home.tapdeck(["cassette", "record", "--headless", "-q", "c", "--", "sh", "-c", script]);
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().expect("it runs");
+    let status = format!("/proc/{}/status", child.id());
+    let mut peak = 0;
+    while child.try_wait().expect("it runs").is_none() {
+        let text = fs::read_to_string(&status).unwrap_or_default();
+        let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kb = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+        peak = peak.max(kb.unwrap_or(0));
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    assert!(child.wait().expect("it ended").success());
+    assert!((1..110_000).contains(&peak), "{peak} KB");
+    let raw = fs::metadata(home.path("c/output.raw")).expect("there").len();
+    assert!(raw > 19_000_000, "{raw}");
+    let text = fs::read(home.path("c/output.raw")).expect("read");
+    assert!(!text.windows(8).any(|w| w == b"lovelace"));
 }
 
 #[test]

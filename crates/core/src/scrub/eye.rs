@@ -99,12 +99,6 @@ impl Eye {
         }
     }
 
-    pub(super) fn count_hidden(&mut self, lines: u64) {
-        if let Some(counts) = self.rules.prompt_rule().and_then(|rule| self.counts.get_mut(rule)) {
-            counts[Stream::Input as usize] += lines;
-        }
-    }
-
     /// A line editor began at this offset of the output.
     pub(super) fn editor_begins(&mut self, output: u64) {
         remember(&mut self.editors, output);

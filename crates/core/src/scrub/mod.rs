@@ -103,22 +103,6 @@ impl Scrubber {
         self.typed.feed(bytes, hidden, &self.tracer, &mut self.eye);
     }
 
-    /// Learns the passwords in lines that were typed without an echo and are kept nowhere. Returns
-    /// how many lines there are.
-    pub fn learn_hidden(&mut self, bytes: &[u8]) -> u64 {
-        let blank = Tracer::new(Size::new(1, 1));
-        let mut typed = Typed::default();
-        typed.is_kept = false;
-        typed.feed(bytes, true, &blank, &mut self.eye);
-        let lines = bytes.split(|b| matches!(b, b'\r' | b'\n'));
-        lines.filter(|line| !line.is_empty()).count() as u64
-    }
-
-    /// Counts lines that were typed without an echo and are kept nowhere.
-    pub fn count_hidden(&mut self, lines: u64) {
-        self.eye.count_hidden(lines);
-    }
-
     /// The terminal took another size.
     pub fn resize(&mut self, size: Size) {
         self.tracer.resize(size, &mut self.eye);

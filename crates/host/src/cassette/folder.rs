@@ -1,7 +1,7 @@
 //! A cassette on its way to disk. It is written under a temporary name beside its place, made
 //! durable, and then moved there in one step; an older one is exchanged with it, never removed
-//! first. What fails goes to a folder for diagnostics, without a manifest, so that nothing can take
-//! it for evidence.
+//! first. That of a run is written in a folder for diagnostics, where it stays if the run fails or
+//! the recorder is killed. There it has no manifest, so that nothing can take it for evidence.
 
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use tapdeck_core::WallTime;
-use tapdeck_tape::cassette::{Exit, Files, Refusal, VERSION, is_cassette, names};
+use tapdeck_tape::cassette::{Exit, Files, Manifest, Refusal, VERSION, digest_hex, is_cassette, names};
 
 use crate::disk::{self, DiskFile, parent_of};
 use crate::out_file::OutFile;
@@ -81,6 +81,9 @@ pub enum FailedRun {
     },
 }
 
+/// What a run says of itself while it is recorded.
+const UNFINISHED: &str = "the recorder was killed, or its machine stopped";
+
 /// A cassette in the making.
 #[derive(Debug)]
 pub struct CassetteFolder {
@@ -88,6 +91,8 @@ pub struct CassetteFolder {
     temporary: PathBuf,
     overwrite: bool,
     files: BTreeMap<&'static str, DiskFile>,
+    /// What the traces of the run say of it, if they are to outlive a killed recorder.
+    about: Option<Box<Manifest>>,
     /// It has become something else, and is not to be removed.
     moved: bool,
 }
@@ -105,7 +110,93 @@ impl CassetteFolder {
         sweep(target);
         let temporary = beside(target, "tmp");
         disk::create_folder(&temporary).map_err(CommitError::io(&temporary))?;
-        Ok(Self { target: target.to_owned(), temporary, overwrite, files: BTreeMap::new(), moved: false })
+        Ok(Self::new(target, temporary, overwrite, None))
+    }
+
+    /// Begins one of a run, in a folder below `diagnostics`: what a killed recorder leaves stays
+    /// there, and can be looked at. Where that cannot be written, it begins beside its target.
+    ///
+    /// # Errors
+    /// As [`CassetteFolder::create`].
+    pub fn create_for_run(
+        target: &Path,
+        overwrite: bool,
+        diagnostics: &Path,
+        now: WallTime,
+        about: &Manifest,
+    ) -> Result<Self, CommitError> {
+        may_replace(target, overwrite)?;
+        let traces = traces_of(target, diagnostics, now);
+        if disk::create_folders(diagnostics).and_then(|()| disk::create_folder(&traces)).is_err() {
+            return Self::create(target, overwrite);
+        }
+        let mut about = about.clone();
+        about.content_digest.sha256 = digest_hex(&[]);
+        let this = Self::new(target, traces, overwrite, Some(Box::new(about)));
+        let parent = parent_of(target);
+        disk::create_folders(parent).map_err(CommitError::io(parent))?;
+        sweep(target);
+        Ok(this)
+    }
+
+    fn new(target: &Path, temporary: PathBuf, overwrite: bool, about: Option<Box<Manifest>>) -> Self {
+        let (target, files) = (target.to_owned(), BTreeMap::new());
+        Self { target, temporary, overwrite, files, about, moved: false }
+    }
+
+    /// Returns where its files are until it is committed.
+    pub(super) fn path(&self) -> &Path {
+        &self.temporary
+    }
+
+    /// Returns what its traces are to say of the run.
+    pub(super) fn about(&mut self) -> Option<&mut Manifest> {
+        self.about.as_deref_mut()
+    }
+
+    /// Writes what the traces say of the run, should nothing more be written.
+    pub(super) fn describe_traces(&mut self) -> Result<(), CommitError> {
+        let Some(about) = &self.about else { return Ok(()) };
+        let manifest = serde_json::to_vec_pretty(about).unwrap_or_default();
+        let reason = FailedRun::Program {
+            exit: None,
+            reason: UNFINISHED.to_owned(),
+            recorded_at: about.provenance.recorded_at.clone(),
+            target: self.target.to_string_lossy().into_owned(),
+        };
+        self.put_object(names::FAILED_MANIFEST, &manifest)?;
+        self.put_object(names::FAILURE, &serde_json::to_vec_pretty(&reason).unwrap_or_default())?;
+        self.append(names::RAW, &[])
+    }
+
+    /// Begins to write all files anew; what is there stays until [`CassetteFolder::exchange`].
+    pub(super) fn begin_again(&self) -> Result<Self, CommitError> {
+        let mut temporary = self.temporary.clone().into_os_string();
+        temporary.push(".masked");
+        let temporary = PathBuf::from(temporary);
+        disk::create_folder(&temporary).map_err(CommitError::io(&temporary))?;
+        Ok(Self::new(&self.target, temporary, self.overwrite, None))
+    }
+
+    /// Takes the files that were written anew in the place of its own.
+    pub(super) fn exchange(&mut self, mut new: Self) -> Result<(), CommitError> {
+        let at = CommitError::io;
+        for name in new.files.keys() {
+            disk::rename(&new.temporary.join(name), &self.temporary.join(name))
+                .map_err(at(&new.temporary))?;
+        }
+        for name in self.files.keys().filter(|name| !new.files.contains_key(*name)) {
+            let path = self.temporary.join(name);
+            disk::remove_file(&path).map_err(at(&path))?;
+        }
+        self.files = std::mem::take(&mut new.files);
+        Ok(())
+    }
+
+    /// Writes a file of one object in the place of one that may be there.
+    fn put_object(&self, name: &str, content: &[u8]) -> Result<(), CommitError> {
+        let path = self.temporary.join(name);
+        OutFile::replace(&path, &[content, b"\n"].concat()).map_err(CommitError::io(&path))
     }
 
     /// Appends to one of its files; an empty piece creates it.
@@ -150,13 +241,30 @@ impl CassetteFolder {
         for (name, file) in &self.files {
             file.sync().map_err(at(&self.temporary.join(name)))?;
         }
+        for name in [names::FAILURE, names::FAILED_MANIFEST].into_iter().filter(|_| self.about.is_some()) {
+            let path = self.temporary.join(name);
+            match disk::remove_file(&path) {
+                Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(at(&path)(e)),
+                _ => {}
+            }
+        }
         disk::sync_folder(&self.temporary).map_err(at(&self.temporary))?;
         // Another run may have been faster, and newer.
         may_replace(&self.target, self.overwrite)?;
         if is_archive_name(&self.target) {
             self.commit_archive()?;
         } else {
-            place(&self.temporary, &self.target, self.overwrite)?;
+            match place(&self.temporary, &self.target, self.overwrite) {
+                Err(CommitError::Io { why, .. }) if why.kind() == io::ErrorKind::CrossesDevices => {
+                    let copy = beside(&self.target, "tmp");
+                    copy_folder(&self.temporary, &copy).map_err(at(&copy))?;
+                    let original = std::mem::replace(&mut self.temporary, copy);
+                    place(&self.temporary, &self.target, self.overwrite)?;
+                    // What is left of it is no evidence.
+                    let _ = disk::remove_folder(&original);
+                }
+                placed => placed?,
+            }
             self.moved = true;
         }
         Ok(())
@@ -165,9 +273,10 @@ impl CassetteFolder {
     fn commit_archive(&self) -> Result<(), CommitError> {
         let name = self.target.file_name().unwrap_or_default().to_string_lossy();
         let folder = name.split('.').next().filter(|n| !n.is_empty() && n.len() < 60).unwrap_or("cassette");
-        let archive = Files::read(&self.temporary)?.to_archive(folder);
-        let archive = archive.map_err(|e| CommitError::io(&self.target)(io::Error::other(e)))?;
-        OutFile::replace(&self.target, &archive).map_err(CommitError::io(&self.target))
+        let at = CommitError::io;
+        let mut archive = OutFile::replacing(&self.target).map_err(at(&self.target))?;
+        Files::pack_folder(&self.temporary, folder, &mut archive).map_err(at(&self.target))?;
+        archive.commit().map_err(at(&self.target))
     }
 
     /// Moves what there is of a failed run to a folder below `diagnostics`, with the reason beside
@@ -182,18 +291,19 @@ impl CassetteFolder {
         reason: &FailedRun,
     ) -> Result<PathBuf, CommitError> {
         let at = CommitError::io;
-        disk::create_folders(diagnostics).map_err(at(diagnostics))?;
-        let name = self.target.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let stem = format!("{}-{name}-{}", calendar(now), std::process::id());
-        let mut bytes = serde_json::to_vec_pretty(reason).unwrap_or_default();
-        bytes.push(b'\n');
-        self.append("failure.json", &bytes)?;
+        let reason = serde_json::to_vec_pretty(reason).unwrap_or_default();
+        self.put_object(names::FAILURE, &reason)?;
         let manifest = self.temporary.join(names::MANIFEST);
         if manifest.exists() {
-            let failed = self.temporary.join("manifest.failed.json");
+            let failed = self.temporary.join(names::FAILED_MANIFEST);
             disk::rename(&manifest, &failed).map_err(at(&manifest))?;
         }
-        let to = diagnostics.join(stem);
+        if self.about.is_some() {
+            self.moved = true;
+            return Ok(self.temporary.clone());
+        }
+        disk::create_folders(diagnostics).map_err(at(diagnostics))?;
+        let to = traces_of(&self.target, diagnostics, now);
         if let Err(e) = disk::rename(&self.temporary, &to) {
             if e.kind() != io::ErrorKind::CrossesDevices {
                 return Err(at(&to)(e));
@@ -220,6 +330,12 @@ pub fn diagnostics_folder() -> PathBuf {
     crate::recorder::state_folder().join("diagnostics")
 }
 
+/// Returns the folder for the traces of a run.
+fn traces_of(target: &Path, diagnostics: &Path, now: WallTime) -> PathBuf {
+    let name = target.file_name().unwrap_or_default().to_string_lossy();
+    diagnostics.join(format!("{}-{name}-{}", calendar(now), std::process::id()))
+}
+
 /// What every version's manifest says.
 #[derive(Deserialize)]
 struct Versioned {
@@ -235,10 +351,13 @@ fn may_replace(target: &Path, overwrite: bool) -> Result<(), CommitError> {
         Ok(_) => {}
     }
     // Whatever else is wrong with it does not matter: it is to be replaced.
-    let version = Files::read(target).ok().and_then(|files| {
-        let manifest: Versioned = serde_json::from_slice(files.get(names::MANIFEST)?).ok()?;
-        Some(manifest.version)
-    });
+    let manifest = match target.is_dir() {
+        // The rest may be large.
+        true => fs::read(target.join(names::MANIFEST)).ok(),
+        false => Files::read(target).ok().and_then(|files| Some(files.get(names::MANIFEST)?.to_vec())),
+    };
+    let version = manifest.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+    let version = version.map(|Versioned { version }| version);
     match version {
         Some(found) if found > VERSION => Err(CommitError::Newer { path: target.to_owned(), found }),
         _ => Ok(()),
@@ -289,9 +408,11 @@ fn copy_folder(from: &Path, to: &Path) -> io::Result<()> {
     disk::create_folder(to)?;
     for entry in fs::read_dir(from)? {
         let entry = entry?;
-        fs::copy(entry.path(), to.join(entry.file_name()))?;
+        let copy = to.join(entry.file_name());
+        fs::copy(entry.path(), &copy)?;
+        DiskFile::open(&copy, OpenOptions::new().append(true))?.sync()?;
     }
-    Ok(())
+    disk::sync_folder(to)
 }
 
 fn is_archive_name(path: &Path) -> bool {

@@ -1,6 +1,7 @@
-//! A cassette without what must not be seen. The whole of it is read twice, so that what is
-//! recognised late is masked early too; then it is made anew from the masked bytes, with frames and
-//! numbers of its own. Nothing of the original reaches the disk on the way.
+//! A cassette without what must not be seen. The whole of it is read until nothing new is learned,
+//! so that what is recognised late is masked early too; then it is made anew from the masked bytes,
+//! with frames and numbers of its own. A recorder masks what it writes at once; what it recognised
+//! too late is masked at the end.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,11 +11,13 @@ use tapdeck_core::scrub::{PACKS, Report, Rule, RuleError, Rules, Scrubber, Secre
 use tapdeck_core::{Offset, Time};
 use tapdeck_tape::JsonValue;
 use tapdeck_tape::cassette::{
-    Cassette, CassetteEvent, Closing, EventKind, Files, Recording, Refusal, RuleHits, ScrubReport,
+    Cassette, CassetteEvent, Closing, EventKind, Files, Recording, Refusal, RuleHits, ScrubReport, Traces,
     UnknownFields,
 };
 use tapdeck_tape::scrub::{scrub_argv, scrub_extra, scrub_json, status};
 use tapdeck_tape::seal::SealKey;
+
+use super::CommitError;
 
 /// Readings after which no more is learned about secrets.
 const MAX_READINGS: usize = 4;
@@ -77,19 +80,7 @@ pub fn scrub(
     new_id: Option<String>,
     key: Option<SealKey>,
 ) -> Result<(Files, Report), Refusal> {
-    scrub_typed(original, rules, new_id, key, &[])
-}
-
-/// Masks a cassette, with what was typed while the terminal showed nothing of it. The cassette has
-/// stars in its place.
-pub(super) fn scrub_typed(
-    original: &Files,
-    rules: Arc<Rules>,
-    new_id: Option<String>,
-    key: Option<SealKey>,
-    hidden: &[u8],
-) -> Result<(Files, Report), Refusal> {
-    let cassette = &Cassette::from_files(original)?;
+    let cassette = Cassette::from_files(original)?;
     let mut unknown = UnknownFields::of(original);
     let terminal = &cassette.manifest.terminal;
     let size = terminal.initial_size();
@@ -99,45 +90,72 @@ pub(super) fn scrub_typed(
         .quota(cassette.quota.clone())
         .discovery(cassette.discovery.clone())
         .seal(key.clone());
+    let events = || Ok::<_, Refusal>(cassette.events.iter().cloned());
     let mut scrubber = Scrubber::new(rules, size);
-    let hidden = scrubber.learn_hidden(hidden);
-    let mut scrubber = study(cassette, &closing, &unknown, scrubber);
-    scrubber.count_hidden(hidden);
-    let mut masked = cassette.raw().to_vec();
-    scrubber.output_masks().apply(Offset(0), &mut masked);
-    scrubber.inspect(&masked);
+    unknown.clone().each(|fields| scrub_extra(fields, &mut scrubber));
+    let mut scrubber = study(scrubber, &closing, events)?;
     let mut recording = Recording::new(terminal.initial_size(), cassette.manifest.timing.resolution());
-    let mut typed = 0;
-    for event in &cassette.events {
-        copy(event, &masked, &mut typed, &mut scrubber, &mut recording);
+    let mut masked = Masked::default();
+    for event in events()? {
+        recording.event(masked.event(event, &mut scrubber));
     }
-    beside(&mut closing, &mut scrubber);
-    unknown.each(|fields| scrub_extra(fields, &mut scrubber));
+    let report = finish(&mut closing, &mut scrubber, |scrubber| {
+        unknown.each(|fields| scrub_extra(fields, scrubber));
+    });
     if let Some(id) = new_id {
         let old = std::mem::replace(&mut closing.manifest.id, id);
         closing.manifest.optional.insert(FROM, old);
     }
-    let report = scrubber.report();
-    closing.scrub_report = stored(&report, &closing.scrub_report);
     let end = Time::from_millis(cassette.outcome.duration_ms);
     let mut files = recording.finish_in_memory(end, closing)?;
     unknown.put_into(&mut files, key.as_ref())?;
     Ok((files, report))
 }
 
-/// Reads all of a cassette until a reading teaches nothing new about its secrets.
-fn study(
-    cassette: &Cassette,
-    closing: &Closing,
-    unknown: &UnknownFields,
+/// Masks in a folder what was recognised only after it had been written there. `scrubber` has read
+/// the run once. Returns whether there was anything: `each` has then been given all events anew.
+pub(super) fn scrub_again(
+    folder: &Path,
+    scrubber: Scrubber,
+    closing: &mut Closing,
+    mut each: impl FnMut(CassetteEvent) -> Result<(), CommitError>,
+) -> Result<bool, CommitError> {
+    let mut scrubber = study(scrubber.again(), closing, || Traces::open(folder))?;
+    // What is found is counted when it is masked, and no event is masked twice.
+    let (mut trial, mut masked) = (scrubber.clone(), Masked::default());
+    let dirty = Traces::open(folder)?.any(|event| masked.event(event.clone(), &mut trial) != event);
+    if dirty {
+        let mut masked = Masked::default();
+        for event in Traces::open(folder)? {
+            each(masked.event(event, &mut scrubber))?;
+        }
+    } else {
+        scrubber = trial;
+    }
+    finish(closing, &mut scrubber, |_| ());
+    Ok(dirty)
+}
+
+/// Masks what stands beside the events, and says in the report what was found.
+fn finish(closing: &mut Closing, scrubber: &mut Scrubber, also: impl FnOnce(&mut Scrubber)) -> Report {
+    beside(closing, scrubber);
+    also(scrubber);
+    let report = scrubber.report();
+    closing.scrub_report = stored(&report, &closing.scrub_report);
+    report
+}
+
+/// Reads all events until a reading teaches nothing new about their secrets.
+fn study<I: Iterator<Item = CassetteEvent>>(
     mut scrubber: Scrubber,
-) -> Scrubber {
+    closing: &Closing,
+    events: impl Fn() -> Result<I, Refusal>,
+) -> Result<Scrubber, Refusal> {
     // What an argument or an event tells may be typed or shown without its name.
     beside(&mut closing.clone(), &mut scrubber);
-    unknown.clone().each(|fields| scrub_extra(fields, &mut scrubber));
-    for event in &cassette.events {
-        if let EventKind::Service(payload) = &event.kind {
-            scrub_json(&mut payload.clone(), &mut scrubber);
+    for event in events()? {
+        if let EventKind::Service(mut payload) = event.kind {
+            scrub_json(&mut payload, &mut scrubber);
         }
     }
     for reading in 0..MAX_READINGS {
@@ -145,7 +163,7 @@ fn study(
         if reading > 0 {
             scrubber = scrubber.again();
         }
-        for event in &cassette.events {
+        for event in events()? {
             match &event.kind {
                 EventKind::Output { bytes, .. } => scrubber.output(bytes),
                 EventKind::Input(input) => scrubber.input(&input.bytes),
@@ -154,16 +172,16 @@ fn study(
             }
         }
         scrubber.finish();
-        if reading > 0 && scrubber.learned() == known {
+        if scrubber.learned() == known {
             break;
         }
     }
     scrubber.forget_fields();
-    scrubber
+    Ok(scrubber)
 }
 
 /// Masks what stands beside the events. Names of rules and variables, times and digests stay.
-fn beside(closing: &mut Closing, scrubber: &mut Scrubber) {
+pub(super) fn beside(closing: &mut Closing, scrubber: &mut Scrubber) {
     let Closing { manifest, outcome, quota, discovery, .. } = closing;
     manifest.command.argv = scrub_argv(&manifest.command.argv, scrubber);
     let harness = &mut manifest.harness;
@@ -203,46 +221,47 @@ fn beside(closing: &mut Closing, scrubber: &mut Scrubber) {
     }
 }
 
-/// One event, masked, into the new recording.
-fn copy(
-    event: &CassetteEvent,
-    masked: &[u8],
-    typed: &mut u64,
-    scrubber: &mut Scrubber,
-    recording: &mut Recording,
-) {
-    let at = Time::from_millis(event.t_ms);
-    match &event.kind {
-        EventKind::Output { offset, bytes } => {
-            let start = *offset as usize;
-            recording.output(at, &masked[start..start + bytes.len()]);
-        }
-        EventKind::Input(input) => {
-            let mut bytes = input.bytes.to_vec();
-            scrubber.input_masks().apply(Offset(*typed), &mut bytes);
-            *typed += bytes.len() as u64;
-            let mut copy = input.clone();
-            if bytes != input.bytes[..] {
-                // The name of a key that was masked would give it away.
-                copy.key = None;
+/// Masks events, in order.
+#[derive(Default)]
+struct Masked {
+    /// Bytes of input so far.
+    typed: u64,
+}
+
+impl Masked {
+    fn event(&mut self, mut event: CassetteEvent, scrubber: &mut Scrubber) -> CassetteEvent {
+        match &mut event.kind {
+            EventKind::Output { offset, bytes } => {
+                if scrubber.output_masks().touches(Offset(*offset), bytes.len()) {
+                    let mut masked = bytes.to_vec();
+                    scrubber.output_masks().apply(Offset(*offset), &mut masked);
+                    *bytes = masked.into();
+                }
+                scrubber.inspect(bytes);
             }
-            copy.bytes = bytes.into();
-            recording.input(at, &copy);
+            EventKind::Input(input) => {
+                let at = Offset(self.typed);
+                self.typed += input.bytes.len() as u64;
+                if scrubber.input_masks().touches(at, input.bytes.len()) {
+                    let mut masked = input.bytes.to_vec();
+                    scrubber.input_masks().apply(at, &mut masked);
+                    if masked != input.bytes[..] {
+                        // The name of a key that was masked would give it away.
+                        input.key = None;
+                    }
+                    input.bytes = masked.into();
+                }
+            }
+            EventKind::Service(payload) => scrub_json(payload, scrubber),
+            _ => {}
         }
-        EventKind::Resize(size) => recording.resize(at, *size),
-        EventKind::Signal { name } => recording.signal(at, name),
-        EventKind::Service(payload) => {
-            let mut payload = payload.clone();
-            scrub_json(&mut payload, scrubber);
-            recording.service(at, payload);
-        }
-        _ => {}
+        event
     }
 }
 
 /// The report as a cassette keeps it. What was said before stays: about the environment, and about
 /// what earlier rules have masked.
-fn stored(report: &Report, before: &ScrubReport) -> ScrubReport {
+pub(super) fn stored(report: &Report, before: &ScrubReport) -> ScrubReport {
     let mut out = before.clone();
     out.status = status(report).into();
     for rule in &report.rules {

@@ -11,23 +11,20 @@ use serde_json::{Value, json};
 use tapdeck_core::scrub::Rules;
 use tapdeck_core::{Author, Entry, Event, Exit, Lag, Stamp, Time, WallTime, WinSize};
 use tapdeck_tape::JsonValue;
-use tapdeck_tape::cassette::{
-    Cassette, Closing, Files, Final, Input, Manifest, Recording, names, signal_name,
-};
+use tapdeck_tape::cassette::{Closing, Final, Input, Manifest, Recording, names, signal_name};
+use tapdeck_tape::scrub::scrub_json;
 
-use super::scrub::scrub_typed;
+use super::scrub::{beside, scrub_again, stored};
 use super::{CassetteFolder, CommitError, FailedRun};
 use crate::clock::Clock;
 use crate::leftovers::Leftover;
-use crate::recorder::{Withheld, stars};
+use crate::recorder::{Held, Withheld, stars};
 use crate::shared::SharedLog;
 use crate::tap::{Tap, TapReader, TapThread, Wake};
 
 /// So much is taken from the log at once, and so long it may wait there.
 const CHUNK: usize = 64 * 1024;
 const AGE: Duration = Duration::from_millis(50);
-/// Hidden input that is remembered for the scrubber.
-const MAX_HIDDEN: usize = 64 * 1024;
 
 /// A recorder at work.
 #[derive(Debug)]
@@ -40,8 +37,8 @@ crate::opaque::opaque_debug!(Recorded);
 
 struct Work {
     folder: CassetteFolder,
-    /// What must not be seen. With rules nothing goes to disk before it has been scrubbed.
-    rules: Option<Arc<Rules>>,
+    /// What is held back to be scrubbed. With rules nothing goes to disk before it has been.
+    held: Option<Held>,
     recording: Recording,
     size: WinSize,
     exit: Option<Exit>,
@@ -55,8 +52,6 @@ struct Work {
     /// Entries came since the last wait, and before it. While they do, many are taken at once.
     came: bool,
     busy: bool,
-    /// What was typed while the terminal showed nothing of it, and is not kept.
-    hidden: Vec<u8>,
 }
 
 impl CassetteRecorder {
@@ -65,7 +60,7 @@ impl CassetteRecorder {
     /// # Errors
     /// When no thread can be had.
     pub fn start(
-        folder: CassetteFolder,
+        mut folder: CassetteFolder,
         log: SharedLog,
         clock: Clock,
         size: WinSize,
@@ -74,9 +69,22 @@ impl CassetteRecorder {
     ) -> io::Result<Self> {
         let reader = TapReader::from_start(&log, clock);
         let size = size.or_default();
+        let mut held = rules.map(|rules| Held::new(rules, size, true));
+        if let Some(about) = folder.about() {
+            (about.terminal.initial_rows, about.terminal.initial_cols) = (size.rows, size.cols);
+            about.timing.resolution_ms = u64::try_from(resolution.as_millis()).unwrap_or(u64::MAX).max(1);
+            if let Some(held) = &mut held {
+                let mut masked = Closing::new(about.clone());
+                beside(&mut masked, held.scrubber());
+                held.scrubber().forget_fields();
+                *about = masked.manifest;
+            }
+        }
+        folder.describe_traces().map_err(io::Error::other)?;
+        log.wait_for_reader(reader.id());
         let work = Work {
             folder,
-            rules,
+            held,
             recording: Recording::new(size.size(), resolution),
             size,
             exit: None,
@@ -87,7 +95,6 @@ impl CassetteRecorder {
             trouble: None,
             came: false,
             busy: false,
-            hidden: Vec::new(),
         };
         let work = Withheld::new(work, Arc::default(), size);
         Ok(Self(TapThread::start("tapdeck-cassette", reader, work)?))
@@ -113,12 +120,7 @@ impl Work {
         match entry.event {
             Event::Output { bytes, .. } => rec.output(at, &bytes),
             Event::Input { by, bytes, hidden } => {
-                // A password is nothing to keep; that one was typed, and how long it was, is. What
-                // it was is needed to mask it elsewhere.
-                if hidden && self.rules.is_some() {
-                    let room = MAX_HIDDEN.saturating_sub(self.hidden.len());
-                    self.hidden.extend_from_slice(&bytes[..bytes.len().min(room)]);
-                }
+                // A password is nothing to keep; that one was typed, and how long it was, is.
                 let bytes = if hidden { stars(&bytes) } else { bytes };
                 let source = Some(match by {
                     Author::Party(party) if &*party.name == "local" => "user".to_owned(),
@@ -143,7 +145,8 @@ impl Work {
             }
             Event::Service(payload) => {
                 self.told += 1;
-                rec.service(at, parse_payload(&payload));
+                let payload = self.masked(parse_payload(&payload));
+                self.recording.service(at, payload);
             }
             Event::Snapshot { id, label, .. } => {
                 let anchor = rec.output_bytes();
@@ -170,10 +173,22 @@ impl Work {
         }
     }
 
-    fn write(&mut self) {
-        if self.rules.is_some() {
-            return;
+    fn masked(&mut self, mut payload: JsonValue) -> JsonValue {
+        if let Some(held) = &mut self.held {
+            scrub_json(&mut payload, held.scrubber());
         }
+        payload
+    }
+
+    /// Takes what has been held back long enough, or all of it, and writes it.
+    fn release(&mut self, now: WallTime, all: bool) {
+        if let Some(held) = &mut self.held {
+            held.release(now, all).into_iter().for_each(|entry| self.push(entry));
+        }
+        self.write();
+    }
+
+    fn write(&mut self) {
         let Self { folder, recording, trouble, .. } = self;
         let done = recording.drain(|name, bytes| match trouble {
             // Once refused, what follows would have a hole before it.
@@ -187,25 +202,40 @@ impl Work {
 }
 
 impl Tap for Work {
-    fn take(&mut self, entries: Drain<'_, Entry>, _now: Stamp) {
+    fn take(&mut self, entries: Drain<'_, Entry>, now: Stamp) {
         self.came = true;
-        entries.for_each(|entry| self.push(entry));
-        self.write();
+        match &mut self.held {
+            Some(held) => entries.for_each(|entry| held.push(entry)),
+            None => entries.for_each(|entry| self.push(entry)),
+        }
+        self.release(now.wall, false);
     }
 
     fn lagged(&mut self, lag: &Lag, _now: Stamp) {
+        self.release(WallTime::MAX, true);
+        if let Some(held) = &mut self.held {
+            held.lost(lag.bytes());
+        }
         self.lost += lag.bytes();
     }
 
-    fn next_wake(&self, _now: Stamp) -> Wake {
-        if self.busy { Wake { weight: CHUNK, after: Some(AGE) } } else { Wake::default() }
+    fn next_wake(&self, now: Stamp) -> Wake {
+        let wake = if self.busy { Wake { weight: CHUNK, after: Some(AGE) } } else { Wake::default() };
+        let held = self.held.as_ref().and_then(Held::due).map(|due| due.since(now.wall));
+        Wake { after: wake.after.into_iter().chain(held).min(), ..wake }
     }
 
-    fn due(&mut self, _now: Stamp) {
+    fn due(&mut self, now: Stamp) {
+        self.release(now.wall, false);
         self.busy = std::mem::take(&mut self.came);
     }
 
+    fn flush(&mut self, now: Stamp) {
+        self.release(now.wall, true);
+    }
+
     fn closed(&mut self, now: Stamp) {
+        self.release(WallTime::MAX, true);
         if self.exit.is_none() {
             self.end = self.end.max(now.mono);
         }
@@ -243,7 +273,8 @@ impl Recorded {
     /// in the order in which they were passed on.
     pub fn add_late_events(&mut self, all: &[String]) {
         for payload in all.get(self.0.told..).unwrap_or_default() {
-            self.0.recording.service(self.0.end, parse_payload(payload));
+            let payload = self.0.masked(parse_payload(payload));
+            self.0.recording.service(self.0.end, payload);
         }
     }
 
@@ -282,16 +313,10 @@ impl Recorded {
     /// When the disk refuses or something is in the way: nothing is in its place then but what was
     /// before.
     pub fn accept(self, closing: Closing) -> Result<Manifest, CommitError> {
-        let Work { mut folder, recording, end, rules, hidden, .. } = self.0;
-        let Some(rules) = rules else {
-            let manifest = recording.finish(end, closing, |name, bytes| folder.append(name, bytes))?;
-            folder.commit()?;
-            return Ok(manifest);
-        };
-        let files = scrubbed(recording, end, closing, rules, &hidden)?;
-        folder.append_all(&files)?;
+        let mut folder = self.0.folder;
+        let manifest = finish(&mut folder, self.0.recording, self.0.end, self.0.held, closing)?;
         folder.commit()?;
-        Ok(Cassette::from_files(&files)?.manifest)
+        Ok(manifest)
     }
 
     /// Leaves what there is under a folder for diagnostics.
@@ -305,34 +330,40 @@ impl Recorded {
         reason: &FailedRun,
         closing: Closing,
     ) -> Result<PathBuf, CommitError> {
-        let Work { mut folder, mut recording, end, rules, hidden, .. } = self.0;
-        // As much as there is; the disk may be what failed.
-        match rules {
-            None => {
-                // What the disk refuses is missing from the diagnostics.
-                let _ = recording.drain(|name, bytes| folder.append(name, bytes));
-            }
-            Some(rules) => {
-                let files = scrubbed(recording, end, closing, rules, &hidden).unwrap_or_default();
-                for name in names::REQUIRED.into_iter().filter(|n| *n != names::MANIFEST) {
-                    // What the disk refuses is missing from the diagnostics.
-                    let _ = files.get(name).map_or(Ok(()), |bytes| folder.append(name, bytes));
-                }
-            }
-        }
+        let mut folder = self.0.folder;
+        // As much as there is: the disk may be what failed, and the traces are there already.
+        let _ = finish(&mut folder, self.0.recording, self.0.end, self.0.held, closing);
         folder.fail(diagnostics, now, reason)
     }
 }
 
-fn scrubbed(
-    recording: Recording,
+/// Writes all that is missing of a cassette, and masks what was recognised too late.
+fn finish(
+    folder: &mut CassetteFolder,
+    mut recording: Recording,
     end: Time,
-    closing: Closing,
-    rules: Arc<Rules>,
-    hidden: &[u8],
-) -> Result<Files, CommitError> {
-    let key = closing.seal.clone();
-    let files = recording.finish_in_memory(end, closing)?;
-    let (files, _) = scrub_typed(&files, rules, None, key, hidden)?;
-    Ok(files)
+    held: Option<Held>,
+    mut closing: Closing,
+) -> Result<Manifest, CommitError> {
+    recording.drain(|name, bytes| folder.append(name, bytes))?;
+    if let Some(refusal) = recording.outgrown() {
+        return Err(refusal.into());
+    }
+    if let Some(held) = held {
+        closing.scrub_report = stored(&held.report(), &closing.scrub_report);
+        // Without output there is no file of it yet.
+        folder.append(names::RAW, &[])?;
+        let (size, resolution) = recording.began();
+        let mut masked = Recording::new(size, resolution);
+        let mut again = folder.begin_again()?;
+        let changed = scrub_again(folder.path(), held.into_scrubber(), &mut closing, |event| {
+            masked.event(event);
+            masked.drain(|name, bytes| again.append(name, bytes))
+        })?;
+        if changed {
+            recording = masked;
+            folder.exchange(again)?;
+        }
+    }
+    recording.finish(end, closing, |name, bytes| folder.append(name, bytes))
 }

@@ -53,7 +53,7 @@ pub use name::{NAME_PLACEHOLDERS, calendar, home_folder, recording_name, recordi
 use native::NativeTap;
 use pausing::Pausing;
 pub use salvage::Mended;
-use scrub::Held;
+pub(crate) use scrub::Held;
 use seal::Sealing;
 pub(crate) use sidecars::SIDECARS;
 pub use sidecars::{SEALED_SIDECARS, find_sidecar, forget_sidecars, sidecar, write_sidecars};

@@ -19,7 +19,7 @@ const OPEN: Duration = Duration::from_secs(10);
 const MAX_HELD: usize = 1 << 20;
 
 /// Entries on their way to the disk.
-pub(super) struct Held {
+pub(crate) struct Held {
     scrubber: Scrubber,
     queue: VecDeque<Entry>,
     weight: usize,
@@ -33,7 +33,7 @@ pub(super) struct Held {
 }
 
 impl Held {
-    pub(super) fn new(rules: Arc<Rules>, size: WinSize, with_input: bool) -> Self {
+    pub(crate) fn new(rules: Arc<Rules>, size: WinSize, with_input: bool) -> Self {
         let size = size.or_default();
         Self {
             scrubber: Scrubber::new(rules, Size::new(size.cols, size.rows)),
@@ -47,21 +47,21 @@ impl Held {
     }
 
     /// For texts beside the recording.
-    pub(super) fn scrubber(&mut self) -> &mut Scrubber {
+    pub(crate) fn scrubber(&mut self) -> &mut Scrubber {
         &mut self.scrubber
     }
 
     /// When something is to be done though nothing comes, in wall-clock nanoseconds.
-    pub(super) fn due(&self) -> Option<WallTime> {
+    pub(crate) fn due(&self) -> Option<WallTime> {
         (!self.queue.is_empty()).then_some(self.due)
     }
 
     /// So many bytes of output were lost before they came here.
-    pub(super) fn lost(&mut self, n: u64) {
+    pub(crate) fn lost(&mut self, n: u64) {
         self.scrubber.lost(n);
     }
 
-    pub(super) fn push(&mut self, entry: Entry) {
+    pub(crate) fn push(&mut self, entry: Entry) {
         match &entry.event {
             Event::Output { bytes, .. } => {
                 self.weight += bytes.len();
@@ -89,23 +89,29 @@ impl Held {
     }
 
     /// What may be written now, masked; with `all`, everything.
-    pub(super) fn release(&mut self, now: WallTime, all: bool) -> Vec<Entry> {
+    pub(crate) fn release(&mut self, now: WallTime, all: bool) -> Vec<Entry> {
         let Some(first) = self.queue.front().map(|e| e.at.wall) else { return Vec::new() };
         // A caller waits for a snapshot or an instruction to be on disk, and nothing comes from a
         // session that has ended.
         let urgent =
             |e: &Entry| matches!(e.event, Event::Snapshot { .. } | Event::Instruction(_) | Event::Exit(_));
-        let all = all || self.weight > MAX_HELD || self.queue.iter().any(urgent);
-        if !all && now < self.due {
+        let all = all || self.queue.iter().any(urgent);
+        let full = self.weight > MAX_HELD;
+        if !all && !full && now < self.due {
             return Vec::new();
         }
         self.scrubber.settle();
-        if !all && self.scrubber.is_open() && now < first + OPEN {
+        if !all && !full && self.scrubber.is_open() && now < first + OPEN {
             self.due = now + HOLD;
             return Vec::new();
         }
         let mut out = Vec::new();
-        while self.queue.front().is_some_and(|e| all || now >= e.at.wall + HOLD) {
+        loop {
+            // The newest may end in the middle of something.
+            let some = full && self.weight > MAX_HELD / 2;
+            if !self.queue.front().is_some_and(|e| all || some || now >= e.at.wall + HOLD) {
+                break;
+            }
             out.extend(self.queue.pop_front().map(|e| self.masked(e)));
         }
         if let Some(next) = self.queue.front() {
@@ -144,8 +150,13 @@ impl Held {
         entry
     }
 
+    /// Gives the scrubber back, with what it has learned.
+    pub(crate) fn into_scrubber(self) -> Scrubber {
+        self.scrubber
+    }
+
     /// What was found.
-    pub(super) fn report(&self) -> Report {
+    pub(crate) fn report(&self) -> Report {
         self.scrubber.report()
     }
 }

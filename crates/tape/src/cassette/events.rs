@@ -5,7 +5,7 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use tapdeck_term::Size;
 
-use crate::JsonValue;
+use crate::{JsonValue, base64};
 
 /// One event.
 #[derive(Debug, Clone, PartialEq)]
@@ -104,6 +104,21 @@ pub(crate) enum InputBody {
     Signal {
         name: String,
     },
+}
+
+impl InputBody {
+    /// What happened, or what is wrong with it.
+    pub(crate) fn into_kind(self) -> Result<EventKind, &'static str> {
+        Ok(match self {
+            Self::Input { bytes, key, paste, source } => {
+                let bytes = base64::decode(&bytes).ok_or("bytes are not base64")?;
+                EventKind::Input(Input { bytes: bytes.into(), key, paste, source })
+            }
+            Self::Resize { rows: 0, .. } | Self::Resize { cols: 0, .. } => return Err("a size of 0"),
+            Self::Resize { rows, cols } => EventKind::Resize(Size { cols, rows }),
+            Self::Signal { name } => EventKind::Signal { name },
+        })
+    }
 }
 
 /// A line of `output.jsonl`.

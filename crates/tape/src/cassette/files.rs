@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
@@ -17,6 +17,9 @@ const MAX_RAW: u64 = 1 << 30;
 const MAX_STREAM: u64 = 256 << 20;
 /// Longest file that is one object.
 const MAX_OBJECT: u64 = 16 << 20;
+
+/// What is packed at a time.
+const PIECE: u64 = 1 << 20;
 
 /// The content of a cassette by file name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -122,22 +125,29 @@ impl Files {
     /// # Errors
     /// When the compressor fails.
     pub fn to_archive(&self, folder: &str) -> crate::Result<Vec<u8>> {
-        let mut zst = ZstWriter::new(9)?;
         let mut out = Vec::new();
-        let mut piece = Vec::new();
-        for (name, bytes) in &self.0 {
-            let len = bytes.len() as u64;
-            piece.extend_from_slice(&tar::header(folder, name, len));
-            piece.extend_from_slice(bytes);
-            piece.resize(piece.len() + tar::padding(len), 0);
-            zst.step(&mut piece)?;
-            out.append(&mut piece);
-        }
-        piece.resize(1024, 0);
-        zst.step(&mut piece)?;
-        out.append(&mut piece);
-        out.extend(zst.finish()?);
+        let files = self.0.iter().map(|(name, bytes)| (&**name, bytes.len() as u64, &bytes[..]));
+        pack(folder, files, &mut out).map_err(Refusal::Io)?;
         Ok(out)
+    }
+
+    /// Packs the files of a folder into one archive, a piece at a time; `name` is what they stand
+    /// under.
+    ///
+    /// # Errors
+    /// When the compressor or the disk fails.
+    pub fn pack_folder(folder: &Path, name: &str, out: &mut impl Write) -> io::Result<()> {
+        let mut names: Vec<&str> = names::REQUIRED.into_iter().chain(names::OPTIONAL).collect();
+        names.sort_unstable();
+        let mut files = Vec::new();
+        for name in names {
+            match open_plain(&folder.join(name)) {
+                Ok(file) => files.push((name, file.metadata()?.len(), file)),
+                Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+                Err(e) => return Err(e),
+            }
+        }
+        pack(name, files, out)
     }
 
     /// A file's content.
@@ -160,6 +170,29 @@ impl Files {
     }
 }
 
+/// Writes an archive of files: their names, lengths and contents.
+fn pack<'a, R: Read>(
+    folder: &str,
+    files: impl IntoIterator<Item = (&'a str, u64, R)>,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let mut zst = ZstWriter::new(9).map_err(io::Error::other)?;
+    let mut piece = Vec::new();
+    for (name, len, mut content) in files {
+        piece.extend_from_slice(&tar::header(folder, name, len));
+        while content.by_ref().take(PIECE).read_to_end(&mut piece)? > 0 {
+            zst.step(&mut piece).map_err(io::Error::other)?;
+            out.write_all(&piece)?;
+            piece.clear();
+        }
+        piece.resize(piece.len() + tar::padding(len), 0);
+    }
+    piece.resize(piece.len() + 1024, 0);
+    zst.step(&mut piece).map_err(io::Error::other)?;
+    out.write_all(&piece)?;
+    out.write_all(&zst.finish().map_err(io::Error::other)?)
+}
+
 /// The longest content of a file of this name.
 pub(crate) fn limit_of(name: &str) -> u64 {
     match name {
@@ -171,7 +204,7 @@ pub(crate) fn limit_of(name: &str) -> u64 {
 
 /// Opens a file of a folder that may come from a stranger: no link out of the folder, and no pipe,
 /// which could keep a reader waiting for ever.
-fn open_plain(path: &Path) -> io::Result<File> {
+pub(super) fn open_plain(path: &Path) -> io::Result<File> {
     let mut options = File::options();
     options.read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
     let file = options.open(path).map_err(|e| match e.raw_os_error() {

@@ -21,6 +21,7 @@ mod record;
 mod refusal;
 mod schedule;
 mod tar;
+mod traces;
 mod unknown;
 mod verify;
 
@@ -42,6 +43,7 @@ pub use read::Cassette;
 pub use record::{Closing, Recording};
 pub use refusal::Refusal;
 pub use schedule::{ReplayClock, ReplayMode, Schedule};
+pub use traces::{Traces, is_traces, open_for_viewing};
 pub use unknown::UnknownFields;
 pub use verify::{Check, Verdict, check_seal, derive_frames, reframed, verified, verify};
 
@@ -52,7 +54,7 @@ pub mod names {
     /// Input, resizes and signals.
     pub(crate) const INPUT: &str = "input.jsonl";
     /// The output, exactly.
-    pub(crate) const RAW: &str = "output.raw";
+    pub const RAW: &str = "output.raw";
     /// When each piece of it came.
     pub(crate) const OUTPUT: &str = "output.jsonl";
     /// Pictures of the screen, derived.
@@ -67,6 +69,11 @@ pub mod names {
     pub(crate) const DISCOVERY: &str = "discovery.json";
     /// What was redacted.
     pub(crate) const SCRUB: &str = "scrub-report.json";
+
+    /// The manifest of a run that is no evidence.
+    pub const FAILED_MANIFEST: &str = "manifest.failed.json";
+    /// Why a run is no evidence.
+    pub const FAILURE: &str = "failure.json";
 
     /// Those that every cassette has, in the order in which they are read.
     pub const REQUIRED: [&str; 8] = [MANIFEST, INPUT, RAW, OUTPUT, FRAMES, SERVICE, FINAL, SCRUB];

@@ -3,16 +3,13 @@
 
 use std::path::Path;
 
-use bytes::Bytes;
-use serde::de::DeserializeOwned;
-use tapdeck_term::Size;
-
-use super::events::{InputBody, InputLine, OutputLine, ServiceLine};
+use super::events::{InputLine, OutputLine, ServiceLine};
 use super::{
-    CassetteEvent, Discovery, EventKind, Files, Final, Frame, Input, Manifest, Quota, Refusal, ScrubReport,
+    CassetteEvent, Discovery, EventKind, Files, Final, Frame, Manifest, Quota, Refusal, ScrubReport,
     digest_hex, names,
 };
-use crate::base64;
+use bytes::Bytes;
+use serde::de::DeserializeOwned;
 
 /// More events than this are no golden master.
 const MAX_EVENTS: usize = 10_000_000;
@@ -108,19 +105,7 @@ impl Parts {
             Ok(())
         };
         lines(files, names::INPUT, |n, line: InputLine| {
-            let kind = match line.body {
-                InputBody::Input { bytes, key, paste, source } => {
-                    let Some(bytes) = base64::decode(&bytes) else {
-                        return Err(Refusal::malformed(names::INPUT, n, "bytes are not base64"));
-                    };
-                    EventKind::Input(Input { bytes: bytes.into(), key, paste, source })
-                }
-                InputBody::Resize { rows: 0, .. } | InputBody::Resize { cols: 0, .. } => {
-                    return Err(Refusal::malformed(names::INPUT, n, "a size of 0"));
-                }
-                InputBody::Resize { rows, cols } => EventKind::Resize(Size { cols, rows }),
-                InputBody::Signal { name } => EventKind::Signal { name },
-            };
+            let kind = line.body.into_kind().map_err(|what| Refusal::malformed(names::INPUT, n, what))?;
             push(names::INPUT, n, line.seq, line.t_ms, kind)
         })?;
         let mut output = Vec::new();

@@ -15,8 +15,8 @@ use super::events::{InputBody, InputLine, OutputLine, ServiceLine};
 use super::files::limit_of;
 use super::keys::{PasteWatch, key_name};
 use super::{
-    Discovery, Final, Frame, Input, Manifest, Model, Quota, Refusal, Resize, ScrubReport, check, digest_hex,
-    names,
+    CassetteEvent, Discovery, EventKind, Final, Frame, Input, Manifest, Model, Quota, Refusal, Resize,
+    ScrubReport, check, digest_hex, names,
 };
 use crate::seal::SealKey;
 use crate::{JsonValue, base64};
@@ -206,6 +206,19 @@ impl Recording {
         }
     }
 
+    /// An event of another cassette happened, at its own time. Frames and the end are not taken.
+    pub fn event(&mut self, event: CassetteEvent) {
+        let at = Time::from_millis(event.t_ms);
+        match event.kind {
+            EventKind::Output { bytes, .. } => self.output(at, &bytes),
+            EventKind::Input(input) => self.input(at, &input),
+            EventKind::Resize(size) => self.resize(at, size),
+            EventKind::Signal { name } => self.signal(at, &name),
+            EventKind::Service(payload) => self.service(at, payload),
+            EventKind::Frame(_) | EventKind::Final => {}
+        }
+    }
+
     fn input_line(&mut self, at: Time, body: InputBody) -> (u64, u64) {
         self.take_frame();
         let tick = self.tick(at);
@@ -285,6 +298,11 @@ impl Recording {
     /// Bytes of output so far.
     pub fn output_bytes(&self) -> u64 {
         self.offset
+    }
+
+    /// The size of the terminal at the start, and the resolution of times.
+    pub fn began(&self) -> (Size, Duration) {
+        (self.first_size, Duration::from_millis(self.resolution_ms))
     }
 
     /// The terminal as it is now.

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use clap::Args;
 use serde_json::json;
 use tapdeck_host::cassette::{CassetteFolder, CommitError};
-use tapdeck_tape::cassette::{Cassette, Files, Frame, derive_frames, reframed};
+use tapdeck_tape::cassette::{Files, Frame, derive_frames, is_traces, open_for_viewing, reframed};
 
 use crate::ending::{Ending, print, print_json, say};
 use crate::failure::{Failure, Result};
@@ -40,8 +40,12 @@ pub(crate) struct FramesArgs {
 
 pub(crate) fn run(args: &FramesArgs) -> Result {
     let refused = |e| Failure::cassette(&args.path, e);
-    let files = Files::read(&args.path).map_err(refused)?;
-    let cassette = Cassette::from_files(&files).map_err(refused)?;
+    if is_traces(&args.path) && args.write {
+        let message =
+            format!("{} holds the traces of a failed run: nothing is written there", args.path.display());
+        return Err(Failure::usage(message));
+    }
+    let cassette = open_for_viewing(&args.path).map_err(refused)?;
     let (derived, _) = derive_frames(&cassette);
     if args.show {
         derived.iter().for_each(|frame| print(format_args!("{}", picture(frame))));
@@ -56,8 +60,14 @@ pub(crate) fn run(args: &FramesArgs) -> Result {
         .map(|(kept, derived)| (kept, kept.differences(derived)))
         .collect();
     let written = args.write && (!differing.is_empty() || emulator.is_some());
-    let new = written.then(|| reframed(&cassette, &files)).transpose();
-    let new = new.map_err(|why| Failure::check(format!("{}: {why}", args.path.display())))?;
+    let new = match written {
+        true => {
+            let files = Files::read(&args.path).map_err(refused)?;
+            let new = reframed(&cassette, &files);
+            Some(new.map_err(|why| Failure::check(format!("{}: {why}", args.path.display())))?)
+        }
+        false => None,
+    };
     if args.json {
         let list: Vec<_> =
             differing.iter().map(|(f, d)| json!({"seq": f.seq, "t_ms": f.t_ms, "differences": d})).collect();

@@ -174,7 +174,10 @@ fn record(args: &RecordArgs) -> Result {
     let key = args.seal.as_deref().map(read_key).transpose()?;
     let rules = args.rules(&launch, &environment)?;
     let mut closing = args.preflight(&launch, &environment, clock)?.seal(key);
-    let folder = CassetteFolder::create(&args.target, args.overwrite)?;
+    let diagnostics = args.diagnostics.clone().unwrap_or_else(diagnostics_folder);
+    let now = clock.wall_start();
+    let about = &closing.manifest;
+    let folder = CassetteFolder::create_for_run(&args.target, args.overwrite, &diagnostics, now, about)?;
     let source = args.events.as_deref().map(service_events::Source::open).transpose();
     let source = source.map_err(|e| {
         let path = args.events.as_deref().unwrap_or(Path::new("")).display();

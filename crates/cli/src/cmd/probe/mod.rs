@@ -153,7 +153,7 @@ fn answer(args: &ProbeArgs) -> Result<Status> {
         .program(args.program.clone())
         .cwd(args.cwd.clone())
         .timeout(args.timeout)
-        .cassette(args.folder()?)
+        .cassette(args.folder(&agent)?)
         .rules(args.rules()?);
     let mut probed = probe(&agent, &flow, options);
     drop(lock);
@@ -207,9 +207,14 @@ fn remembered(args: &ProbeArgs, question: Question<'_>, place: &Path) -> Option<
 }
 
 impl ProbeArgs {
-    fn folder(&self) -> Result<Option<CassetteFolder>> {
-        let folder = self.cassette.as_deref().map(|path| CassetteFolder::create(path, self.overwrite));
-        folder.transpose().map_err(|e| Failure::usage(e.to_string()))
+    fn folder(&self, agent: &Agent) -> Result<Option<CassetteFolder>> {
+        let Some(path) = &self.cassette else { return Ok(None) };
+        let now = Clock::start().wall_start();
+        let begun = begin_manifest(now, Path::new("."));
+        let mut about = begun.map_err(|e| Failure::io(format!("no random numbers: {e}")))?.manifest;
+        about.harness.name.clone_from(&agent.name);
+        let folder = CassetteFolder::create_for_run(path, self.overwrite, &diagnostics_folder(), now, &about);
+        folder.map(Some).map_err(|e| Failure::usage(e.to_string()))
     }
 
     fn rules(&self) -> Result<Option<Arc<Rules>>> {
