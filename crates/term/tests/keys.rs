@@ -160,3 +160,45 @@ fn mouse_and_focus() {
     assert_eq!(keys::focus(true, &modes("\x1b[?1004h")), b"\x1b[I");
     assert!(keys::focus(true, &modes("")).is_empty());
 }
+
+/// Whatever protocol is in force, a key that was sent is the key that is read.
+#[test]
+fn keys_are_read_back_in_every_protocol() {
+    let setups = ["", "\x1b[?1h\x1b=", "\x1b[>4;1m", "\x1b[>4;2m"].map(str::to_owned);
+    let kitty = (1..32).map(|flags| format!("\x1b[>{flags}u"));
+    let names = [
+        "a", "A", "é", "?", "C-\\", "C-c", "M-x", "C-M-a", "C-Space", "Enter", "Tab", "S-Tab", "Escape",
+        "BSpace", "Up", "S-Up", "C-Right", "PageUp", "DC", "C-Delete", "Home", "F1", "S-F4", "F5", "F12",
+        "F14", "M-Up",
+    ];
+    for setup in setups.into_iter().chain(kitty) {
+        let modes = modes(&setup);
+        for name in names {
+            for event in [KeyEvent::Press, KeyEvent::Repeat, KeyEvent::Release] {
+                let press = KeyPress { event, ..name.parse().expect("a key") };
+                let bytes = keys::encode(press, &modes);
+                let Some((len, Some(read))) = keys::decode(&bytes) else {
+                    assert!(bytes.is_empty(), "{name} after {setup:?}: {bytes:?}");
+                    continue;
+                };
+                let same = (len, read.key, read.mods) == (bytes.len(), press.key, press.mods);
+                assert!(same, "{name} after {setup:?}: {read:?} in {bytes:?}");
+                if event == KeyEvent::Release {
+                    assert_eq!(read.event, event, "{name} after {setup:?}");
+                }
+                // What a terminal sends in pieces is not taken for another key.
+                for cut in 3..len {
+                    assert_eq!(keys::decode(&bytes[..cut]), None, "{name} after {setup:?}, cut at {cut}");
+                }
+            }
+        }
+    }
+    let none = |bytes: &[u8], len| assert_eq!(keys::decode(bytes), Some((len, None)), "{bytes:?}");
+    none(b"\x1b[<35;7;9Mx", 10);
+    none(b"\x1b[M !!x", 6);
+    none(b"\x1b[200~x", 6);
+    none(b"\x1b[Ix", 3);
+    none(b"\x1b[3;4Rx", 6);
+    none(b"\x1b]11;rgb:0/0/0\x1b\\x", 16);
+    assert_eq!(keys::decode(b"\x1b]11;rgb"), None);
+}

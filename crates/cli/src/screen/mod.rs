@@ -2,6 +2,7 @@
 
 pub(crate) mod crop;
 pub(crate) mod detach_keys;
+mod key_stream;
 pub(crate) mod label_edit;
 mod output_stream;
 pub(crate) mod rec_keys;

@@ -4,13 +4,11 @@ use bytes::Bytes;
 use tapdeck_host::{KeyAction, UserKeys};
 
 use super::detach_keys::{DetachKeys, Typed};
-use super::label_edit::{LabelEdit, Labelled};
+use super::label_edit::Labelled;
 
 /// Keys behind a prefix.
 pub(crate) struct RecKeys {
     keys: DetachKeys,
-    /// The label of a marker, while it is typed.
-    label: Option<LabelEdit>,
     helped: bool,
 }
 
@@ -20,64 +18,39 @@ impl RecKeys {
     /// # Errors
     /// When it is no key.
     pub(crate) fn behind(prefix: &str) -> Result<Self, String> {
-        Ok(Self { keys: DetachKeys::prefix_only(prefix)?, label: None, helped: false })
+        Ok(Self { keys: DetachKeys::prefix_only(prefix)?, helped: false })
     }
 
     fn help(&self) -> String {
         let prefix = self.keys.prefix().unwrap_or_default();
         format!("{prefix} m adds a marker · p pauses the recording · ? hides this · {prefix} sends {prefix}")
     }
-
-    /// Goes on with the label of a marker.
-    fn labelled(&mut self, outcome: Labelled, out: &mut Vec<KeyAction>) {
-        if let Labelled::Typing(shown) = outcome {
-            out.push(KeyAction::Show(shown));
-            return;
-        }
-        self.label = None;
-        out.push(KeyAction::Hide);
-        if let Labelled::Done(label) = outcome {
-            out.push(KeyAction::Mark(label));
-        }
-    }
 }
 
 impl UserKeys for RecKeys {
-    fn read(&mut self, mut typed: &[u8]) -> Vec<KeyAction> {
+    fn read(&mut self, typed: &[u8]) -> Vec<KeyAction> {
         let mut out = Vec::new();
-        while !typed.is_empty() {
-            if let Some(label) = &mut self.label {
-                let (taken, outcome) = label.read(typed);
-                self.labelled(outcome, &mut out);
-                typed = &typed[taken..];
-                continue;
-            }
-            let (taken, key) = self.keys.read_one(typed);
-            typed = &typed[taken..];
-            let helped = key.is_some() && std::mem::take(&mut self.helped);
+        for key in self.keys.read(typed) {
+            let helped = std::mem::take(&mut self.helped);
             if helped {
                 out.push(KeyAction::Hide);
             }
             match key {
-                Some(Typed::Through(bytes)) => match out.last_mut() {
-                    Some(KeyAction::Pass(before)) => *before = [&before[..], &bytes].concat().into(),
-                    _ => out.push(KeyAction::Pass(Bytes::from(bytes))),
-                },
-                Some(Typed::Mark) => {
-                    let (label, shown) = LabelEdit::begin();
-                    self.label = Some(label);
-                    self.labelled(shown, &mut out);
+                Typed::Through(bytes) => out.push(KeyAction::Pass(Bytes::from(bytes))),
+                Typed::Label(Labelled::Typing(shown)) => out.push(KeyAction::Show(shown)),
+                Typed::Label(Labelled::GivenUp) => out.push(KeyAction::Hide),
+                Typed::Label(Labelled::Done(label)) => {
+                    out.extend([KeyAction::Hide, KeyAction::Mark(label)]);
                 }
-                Some(Typed::Pause) => out.push(KeyAction::Pause),
-                Some(Typed::Help) if helped => {}
-                Some(Typed::Help) => {
+                Typed::Pause => out.push(KeyAction::Pause),
+                Typed::Help if helped => {}
+                Typed::Help => {
                     self.helped = true;
                     out.push(KeyAction::Show(self.help()));
                 }
-                Some(Typed::Take | Typed::Release | Typed::Detach) => {
+                Typed::Take | Typed::Release | Typed::Detach | Typed::Suspend => {
                     out.push(KeyAction::Tell(self.help()));
                 }
-                None => {}
             }
         }
         out

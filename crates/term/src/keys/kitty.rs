@@ -110,6 +110,9 @@ fn tilde(n: u8, press: KeyPress, flags: u8) -> Vec<u8> {
 
 fn unicode(code: u32, typed: Option<char>, press: KeyPress, flags: u8) -> Vec<u8> {
     // The code is always that of the key without Shift.
+    let capital = typed.filter(|c| c.is_uppercase() && c.to_lowercase().next() != Some(*c));
+    let shift_held = if capital.is_some() { Mods::SHIFT } else { Mods::NONE };
+    let press = KeyPress { mods: press.mods.with(shift_held), ..press };
     let code =
         typed.filter(|c| c.is_alphabetic()).and_then(|c| c.to_lowercase().next()).map_or(code, u32::from);
     let shifted = typed.map(shift).filter(|_| press.mods.contains(Mods::SHIFT));

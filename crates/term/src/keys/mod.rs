@@ -3,12 +3,14 @@
 //! A sender names a key and the terminal's state decides what it becomes: the same arrow is three
 //! bytes or six under different modes, and a paste must not be able to end its own brackets.
 
+mod decode;
 mod encode;
 mod kitty;
 mod mouse;
 mod names;
 mod reports;
 
+pub use decode::decode;
 pub use mouse::{Button, MouseEvent, MouseKind, mouse};
 pub use names::KeyNameError;
 pub use reports::is_report;
