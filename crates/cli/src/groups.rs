@@ -44,7 +44,7 @@ pub(crate) const GROUPS: [Group; 7] = [
         title: "Files",
         names: &["info", "recordings", "verify", "repair", "index", "convert", "cat", "diff", "scrub"],
     },
-    Group { title: "Tool", names: &["tour", "help", "doctor", "config", "completions", "man"] },
+    Group { title: "Tool", names: &["tour", "help", "doctor", "reset", "config", "completions", "man"] },
 ];
 
 impl Group {

@@ -98,5 +98,5 @@ pub use tap::{Tap, TapPanicked, TapReader, TapThread, Wake};
 pub use user_keys::{KeyAction, UserKeys};
 pub use user_side::{
     HeldSignals, Keyboard, Pressed, QueuesClosed, Signals, Sink, SocketInput, TerminalPrompter, UserProfile,
-    UserQueues, UserSide, UserSocket, restore_terminal_on_panic, terminal_size,
+    UserQueues, UserSide, UserSocket, restore_sane_settings, restore_terminal_on_panic, terminal_size,
 };

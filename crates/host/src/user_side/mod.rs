@@ -29,7 +29,7 @@ pub use signals::{HeldSignals, Signals};
 use socket::SocketSide;
 pub use socket::{SocketInput, UserSocket};
 use stdio::Stdio;
-pub use tty::restore_terminal_on_panic;
+pub use tty::{restore_sane_settings, restore_terminal_on_panic};
 
 /// What a read from the user gave.
 pub(crate) enum Typed {

@@ -5,7 +5,10 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Mutex, PoisonError};
 
 use rustix::process::getpgrp;
-use rustix::termios::{OptionalActions, OutputModes, Termios, tcgetattr, tcgetpgrp, tcgetwinsize, tcsetattr};
+use rustix::termios::{
+    InputModes, LocalModes, OptionalActions, OutputModes, Termios, isatty, tcgetattr, tcgetpgrp,
+    tcgetwinsize, tcsetattr,
+};
 use tapdeck_core::WinSize;
 
 use crate::sys;
@@ -131,6 +134,42 @@ impl Drop for Tty {
 pub(crate) fn window_size(fd: impl AsFd) -> io::Result<WinSize> {
     let size = tcgetwinsize(fd)?;
     Ok(WinSize { cols: size.ws_col, rows: size.ws_row, x_pixels: size.ws_xpixel, y_pixels: size.ws_ypixel })
+}
+
+/// Sets the terminal of standard output up for typing at a shell, as `stty sane` does. Returns false
+/// if there is none.
+///
+/// # Errors
+/// When the system refuses.
+pub fn restore_sane_settings() -> io::Result<bool> {
+    let terminal = rustix::stdio::stdout();
+    if !isatty(terminal) {
+        return Ok(false);
+    }
+    let mut settings = tcgetattr(terminal)?;
+    settings.input_modes -= InputModes::IGNBRK
+        | InputModes::INLCR
+        | InputModes::IGNCR
+        | InputModes::INPCK
+        | InputModes::ISTRIP
+        | InputModes::IXOFF
+        | InputModes::IXANY;
+    settings.input_modes |= InputModes::ICRNL | InputModes::IXON;
+    settings.output_modes -=
+        OutputModes::OCRNL | OutputModes::ONOCR | OutputModes::ONLRET | OutputModes::OFILL;
+    settings.output_modes |= OutputModes::OPOST | OutputModes::ONLCR;
+    settings.local_modes -= LocalModes::ECHONL | LocalModes::NOFLSH | LocalModes::TOSTOP;
+    settings.local_modes |= LocalModes::ISIG
+        | LocalModes::ICANON
+        | LocalModes::IEXTEN
+        | LocalModes::ECHO
+        | LocalModes::ECHOE
+        | LocalModes::ECHOK
+        | LocalModes::ECHOCTL
+        | LocalModes::ECHOKE;
+    // What was half written by a program that is gone must not hold this up.
+    tcsetattr(terminal, OptionalActions::Now, &settings)?;
+    Ok(true)
 }
 
 /// Writes to the terminal past all buffers. When that fails, there is no terminal to be left in
