@@ -187,34 +187,49 @@ impl Term {
     /// screen that is shown, modes, title, cursor. They do not reset the terminal, and leave its
     /// scrollback alone.
     pub fn dump_screen(&self) -> Vec<u8> {
-        let m = &self.m;
-        let mut p = Painter::new(m);
+        let mut p = Painter::new(&self.m);
         // First of all: it saves the cursor, which what follows moves.
-        p.put(if m.modes.alternate() { "\x1b[?1049h" } else { "" });
-        p.put("\x1b[m\x1b[?6l\x1b[?69l\x1b[r\x1b[4l\x1b[?7h\x1b(B\x0f");
-        p.put("\x1b[H\x1b[2J");
-        self.tab_stops(&mut p, true);
-        p.addressed(&m.grid);
+        p.put(if self.m.modes.alternate() { "\x1b[?1049h" } else { "" });
+        self.paint_screen(&mut p);
         self.settle(p, false)
     }
 
+    /// Returns [`Self::dump_screen`] for a terminal that shows both screens in the same place: the
+    /// bytes switch to neither, and bring the saved cursor of the screen that is shown.
+    pub fn dump_in_place(&self) -> Vec<u8> {
+        let mut p = Painter::new(&self.m);
+        self.paint_screen(&mut p);
+        if let Some(saved) = self.m.saved[self.m.screen_index()] {
+            self.save_cursor(&mut p, saved, &self.m.grid);
+        }
+        self.settle(p, false)
+    }
+
+    fn paint_screen<'a>(&'a self, p: &mut Painter<'a>) {
+        p.put("\x1b[m\x1b[?6l\x1b[?69l\x1b[r\x1b[4l\x1b[?7h\x1b(B\x0f");
+        p.put("\x1b[H\x1b[2J");
+        self.tab_stops(p, true);
+        p.addressed(&self.m.grid);
+    }
+
     /// Bytes that bring a real terminal of the same size, its screen just cleared, to this state:
-    /// scrollback goes to its own scrollback, then the screen is painted as by
+    /// the last `lines` of scrollback go to its own scrollback, then the screen is painted as by
     /// [`Self::dump_screen`]. The alternate screen is entered last and never left, because many
     /// terminals forget it when it is.
-    pub fn dump_to_terminal(&self) -> Vec<u8> {
+    pub fn dump_to_terminal(&self, lines: usize) -> Vec<u8> {
         let m = &self.m;
         let mut p = Painter::new(m);
         p.put("\x1b[m\x1b[?6l\x1b[?69l\x1b[r\x1b[4l\x1b[?7h\x1b(B\x0f");
+        let skipped = self.scrollback_len().saturating_sub(lines);
         if m.modes.alternate() {
             let main = (0..m.hidden.rows).map(|y| Line::of_grid(m, &m.hidden, y));
-            p.rows(self.scrollback().chain(main), None);
+            p.rows(self.scrollback().skip(skipped).chain(main), None);
             if let Some(saved) = m.saved[0] {
                 // Leaving the alternate screen comes back to here.
                 p.put(&format!("\x1b[{};{}H", saved.pos.y + 1, saved.pos.x + 1));
             }
-        } else if self.scrollback_len() > 0 {
-            p.rows(self.scrollback(), None);
+        } else if self.scrollback_len() > skipped {
+            p.rows(self.scrollback().skip(skipped), None);
             p.put(&"\r\n".repeat(m.rows()));
         }
         let mut out = p.out;
@@ -478,40 +493,45 @@ impl Term {
         }
         let is_behind = screen == 1 && screen != m.screen_index();
         p.put(if is_behind { "\x1b[?47h" } else { "" });
-        if let Some(s) = saved {
-            // Writing a cluster ends in the mode that the program left.
-            p.set_clusters(m.modes.clusters());
-            // Origin mode moves the cursor when it is set, but positions are kept absolute.
-            p.put(if s.origin { "\x1b[?6h" } else { "" });
-            let grid = if screen == m.screen_index() { &m.grid } else { &m.hidden };
-            let y = s.pos.y;
-            // The row may have another width by now than when the cursor was saved at its end. A
-            // wrap that is not at the end is not restored, and writing the cell again would move
-            // the cursor on instead.
-            let single = grid.meta(y).size == LineSize::Single;
-            let end = if single { m.cols() } else { (m.cols() / 2).max(1) } - 1;
-            let pos = Pos { pending: s.pos.pending && s.pos.x >= end, ..s.pos };
-            let cluster = grid.cell(y, pos.x).is_cluster();
-            let mend = pos.pending && grid.meta(y).wrapped && cluster && !s.origin;
-            write_position(&mut p.out, m, grid, pos, false, mend);
-            write_charsets(&mut p.out, &s.charsets, false);
-            paint::sgr(&mut p.out, &s.pen.into());
-            let protected = s.pen.has(Attrs::PROTECTED);
-            p.put(if protected { "\x1b[1\"q" } else { "" });
-            p.put("\x1b7");
-            p.put(if protected { "\x1b[0\"q" } else { "" });
-            p.put("\x1b[m");
-            p.pen = Style::default();
-            p.put(if s.origin { "\x1b[?6l" } else { "" });
-            write_charsets(&mut p.out, &Charsets::new(), false);
-            if mend {
-                // The rows that this one goes on in, again.
-                let last = (y + 1..grid.rows).find(|&y| !grid.meta(y).wrapped).unwrap_or(y);
-                p.rows((y + 1..=last).map(|y| Line::of_grid(m, grid, y)), Some(Line::of_grid(m, grid, y)));
-            }
+        if let Some(saved) = saved {
+            self.save_cursor(p, saved, if screen == m.screen_index() { &m.grid } else { &m.hidden });
         }
         kitty(p, stack, flags);
         p.put(if is_behind { "\x1b[?47l" } else { "" });
+    }
+
+    /// Has the terminal save a cursor of the screen that it shows.
+    fn save_cursor<'a>(&'a self, p: &mut Painter<'a>, s: Saved, grid: &'a Grid) {
+        let m = &self.m;
+        // Writing a cluster ends in the mode that the program left.
+        p.set_clusters(m.modes.clusters());
+        // Origin mode moves the cursor when it is set, but positions are kept absolute.
+        p.put(if s.origin { "\x1b[?6h" } else { "" });
+        let y = s.pos.y;
+        // The row may have another width by now than when the cursor was saved at its end. A
+        // wrap that is not at the end is not restored, and writing the cell again would move
+        // the cursor on instead.
+        let single = grid.meta(y).size == LineSize::Single;
+        let end = if single { m.cols() } else { (m.cols() / 2).max(1) } - 1;
+        let pos = Pos { pending: s.pos.pending && s.pos.x >= end, ..s.pos };
+        let cluster = grid.cell(y, pos.x).is_cluster();
+        let mend = pos.pending && grid.meta(y).wrapped && cluster && !s.origin;
+        write_position(&mut p.out, m, grid, pos, false, mend);
+        write_charsets(&mut p.out, &s.charsets, false);
+        paint::sgr(&mut p.out, &s.pen.into());
+        let protected = s.pen.has(Attrs::PROTECTED);
+        p.put(if protected { "\x1b[1\"q" } else { "" });
+        p.put("\x1b7");
+        p.put(if protected { "\x1b[0\"q" } else { "" });
+        p.put("\x1b[m");
+        p.pen = Style::default();
+        p.put(if s.origin { "\x1b[?6l" } else { "" });
+        write_charsets(&mut p.out, &Charsets::new(), false);
+        if mend {
+            // The rows that this one goes on in, again.
+            let last = (y + 1..grid.rows).find(|&y| !grid.meta(y).wrapped).unwrap_or(y);
+            p.rows((y + 1..=last).map(|y| Line::of_grid(m, grid, y)), Some(Line::of_grid(m, grid, y)));
+        }
     }
 
     fn modes_text(&self, p: &mut Painter<'_>, full: bool) {

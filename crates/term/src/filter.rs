@@ -34,9 +34,8 @@ const MODES: &[&[u8]] = &[
     b"1", b"5", b"6", b"7", b"9", b"12", b"25", b"47", b"66", b"69", b"1000", b"1002", b"1003", b"1004",
     b"1005", b"1006", b"1015", b"1016", b"1047", b"1048", b"1049", b"2004", b"2026", b"2027", b"2031",
 ];
-/// What a full reset does besides.
-const RESET: &[u8] = b"\x1b[=0u\x1b[>4;0m\
-    \x1b[?5;1000;1002;1003;1004;1005;1006;1015;1016;1049;2004;2026;2031l\x1b[!p\x1b[0 q\x1b[?5W\x1b[H\x1b[2J";
+/// Those of them that switch between the main and the alternate screen.
+const SCREENS: &[&[u8]] = &[b"47", b"1047", b"1049"];
 const CLOSE_LINK: &[u8] = b"\x1b]8;;\x1b\\";
 /// Longest parameters of a control sequence.
 const MAX_PARAMETERS: usize = 1024;
@@ -46,6 +45,7 @@ const MAX_PARAMETERS: usize = 1024;
 #[non_exhaustive]
 pub struct FilterOptions {
     strip_sgr: bool,
+    keep_screen: bool,
 }
 
 impl FilterOptions {
@@ -53,6 +53,14 @@ impl FilterOptions {
     #[must_use]
     pub fn strip_sgr(mut self, strip_sgr: bool) -> Self {
         self.strip_sgr = strip_sgr;
+        self
+    }
+
+    /// Sets whether switches between the main and the alternate screen are taken out, for a
+    /// terminal that shows both in the same place. The caller paints the screen after a switch.
+    #[must_use]
+    pub fn keep_screen(mut self, keep_screen: bool) -> Self {
+        self.keep_screen = keep_screen;
         self
     }
 }
@@ -100,16 +108,23 @@ impl Passed {
     }
 
     /// Stands for a full reset, which would also take the lines above the screen.
-    fn reset(&mut self) -> Vec<u8> {
+    fn reset(&mut self, keep_screen: bool) -> Vec<u8> {
         let mut out = CLOSE_LINK.to_vec();
         let pop = |n: u16| if n > 0 { format!("\x1b[<{n}u").into_bytes() } else { Vec::new() };
         let [main, alternate] = std::mem::take(&mut self.pushed);
-        if std::mem::take(&mut self.alternate) {
-            out.extend(pop(alternate));
-            out.extend_from_slice(b"\x1b[=0u\x1b[?1049l");
+        match (std::mem::take(&mut self.alternate), keep_screen) {
+            (true, true) => out.extend(pop(alternate)),
+            (true, false) => {
+                out.extend(pop(alternate));
+                out.extend_from_slice(b"\x1b[=0u\x1b[?1049l");
+                out.extend(pop(main));
+            }
+            (false, _) => out.extend(pop(main)),
         }
-        out.extend(pop(main));
-        out.extend_from_slice(RESET);
+        let screen = if keep_screen { "" } else { "1049;" };
+        let modes = format!("5;1000;1002;1003;1004;1005;1006;1015;1016;{screen}2004;2026;2031");
+        let rest = format!("\x1b[=0u\x1b[>4;0m\x1b[?{modes}l\x1b[!p\x1b[0 q\x1b[?5W\x1b[H\x1b[2J");
+        out.extend_from_slice(rest.as_bytes());
         out
     }
 }
@@ -135,13 +150,18 @@ impl ReplayFilter {
 
     /// The end of the stream. What was held back is no whole sequence and is dropped.
     pub fn finish(&mut self, out: &mut Vec<u8>) {
-        if self.gate.dangling {
+        self.interrupt(out);
+        *self = Self::new(self.options);
+    }
+
+    /// Leaves the terminal to other output. The stream goes on later, where it was.
+    pub fn interrupt(&mut self, out: &mut Vec<u8>) {
+        if std::mem::take(&mut self.gate.dangling) {
             out.push(0x18);
         }
         if self.gate.passed.clusters {
             out.extend_from_slice(b"\x1b[?2027l");
         }
-        *self = Self::new(self.options);
     }
 }
 
@@ -234,29 +254,29 @@ fn judge(state: &mut Passed, options: FilterOptions, kind: Kind, bytes: &[u8], c
     // Controls inside a sequence act at once, even when it is cut off.
     let inside = || bytes.iter().copied().filter(|b| CONTROLS.contains(b)).collect::<Vec<_>>();
     match kind {
-        Kind::Control => control(state, bytes),
+        Kind::Control => control(state, options, bytes),
         Kind::Esc | Kind::Csi if !complete => inside(),
-        Kind::Esc => [inside(), escape(state, &visible(bytes))].concat(),
+        Kind::Esc => [inside(), escape(state, options, &visible(bytes))].concat(),
         Kind::Csi => [inside(), csi(state, options, &visible(after_introducer(bytes)))].concat(),
         Kind::Osc if complete => osc(body(bytes)),
         Kind::Osc | Kind::Dcs | Kind::Apc | Kind::Pm | Kind::Sos => Vec::new(),
     }
 }
 
-fn control(state: &mut Passed, bytes: &[u8]) -> Vec<u8> {
+fn control(state: &mut Passed, options: FilterOptions, bytes: &[u8]) -> Vec<u8> {
     match bytes {
         // To a terminal that reads UTF-8 a bare byte is a broken character, and to others it must
         // not be a control.
         [0x80..=0x9f] => "\u{fffd}".into(),
         [b] if CONTROLS.contains(b) || matches!(b, 0 | 0x18 | 0x1a) => vec![*b],
-        [0xc2, c1 @ 0x80..=0x9f] => escape(state, &[c1 - 0x40]),
+        [0xc2, c1 @ 0x80..=0x9f] => escape(state, options, &[c1 - 0x40]),
         _ => Vec::new(),
     }
 }
 
-fn escape(state: &mut Passed, clean: &[u8]) -> Vec<u8> {
+fn escape(state: &mut Passed, options: FilterOptions, clean: &[u8]) -> Vec<u8> {
     let passes = match clean {
-        [b'c'] => return state.reset(),
+        [b'c'] => return state.reset(options.keep_screen),
         [last] => ESCAPES.contains(last),
         [b'#', size] => b"34568".contains(size),
         // After a switch away from UTF-8, bytes that are text here would be controls there.
@@ -305,6 +325,10 @@ fn csi(state: &mut Passed, options: FilterOptions, clean: &[u8]) -> Vec<u8> {
         }
         if b"hl".contains(&last) {
             state.modes(&kept, last == b'h');
+        }
+        kept.retain(|mode| !options.keep_screen || !SCREENS.contains(&&mode[..]));
+        if kept.is_empty() {
+            return Vec::new();
         }
     }
     // What the user's own programs pushed stays.

@@ -70,6 +70,7 @@ pub use links::Link;
 pub use machine::CursorShape;
 pub use modes::{Modes, MouseEncoding, MouseTracking};
 pub use palette::{NotAColour, Palette, Rgb};
+pub use restore::undo_everything;
 pub use scan::{Kind, Scanner, Token};
 pub use size::{MAX_SIDE, Settings, Size};
 pub use skip::is_plain_text;

@@ -143,6 +143,47 @@ impl Leftovers {
     }
 }
 
+/// Bytes that bring a real terminal back to sane modes when it is not known what is set: those of a
+/// program that died, and those of a client that was killed. They leave the alternate screen, and
+/// set the colours that the program changed back.
+pub fn undo_everything() -> Vec<u8> {
+    let everything = Leftovers {
+        alternate: 1047,
+        cursor_hidden: true,
+        mouse: 1000,
+        mouse_encoding: 1006,
+        paste: true,
+        focus: true,
+        synchronised: true,
+        scheme_reports: true,
+        resize_reports: true,
+        cursor_keys: true,
+        keypad: true,
+        kitty: [255, 255],
+        kitty_set: [true, true],
+        modify_other_keys: true,
+        cursor_shape: true,
+        margins: true,
+        side_margins: true,
+        origin: false,
+        charset: true,
+        other_charsets: true,
+        styled: true,
+        no_wrap: true,
+        insert: true,
+        reverse: true,
+        link: true,
+        protected: true,
+        tabs: 0,
+        behind: Behind { charset: true, styled: true, ..Behind::default() },
+    };
+    // First whatever is half written, then what a soft reset knows, which does not move the cursor.
+    let mut out = b"\x18\x1b\\\x1b[!p\x1b[?9;1001;1002;1003;1005;1015;1016;2027l".to_vec();
+    out.extend(everything.undo());
+    out.extend_from_slice(b"\x1b[?5W\x1b]104\x1b\\\x1b]110\x1b\\\x1b]111\x1b\\\x1b]112\x1b\\");
+    out
+}
+
 impl Leftovers {
     /// Only what decides how keys, pastes and the mouse arrive.
     fn of_input(self) -> Self {
@@ -232,6 +273,21 @@ impl Term {
     /// what is really set, empty when nothing is.
     pub fn undo_modes(&self) -> Vec<u8> {
         self.leftovers().undo()
+    }
+
+    /// Returns [`Self::undo_modes`] for a terminal that shows both screens in the same place, so that
+    /// there is no switch of screens to undo.
+    pub fn undo_in_place(&self) -> Vec<u8> {
+        let (left, screen) = (self.leftovers(), self.m.screen_index());
+        let here = |all: [u8; 2]| [all[screen], 0];
+        let left = Leftovers {
+            alternate: 0,
+            behind: Behind::default(),
+            kitty: here(left.kitty),
+            kitty_set: [left.kitty_set[screen], false],
+            ..left
+        };
+        left.undo()
     }
 
     /// For a caller that paints this screen in its own way but passes keys on: bytes that have a

@@ -15,7 +15,7 @@ use tapdeck_proto::attach::Opened;
 use tapdeck_serve::client::{Attach, Attachment};
 use tapdeck_serve::door::Address;
 
-use crate::config::Config;
+use crate::config::{Config, Scrollback};
 use crate::ending::{Ending, say};
 use crate::failure::{Failure, Result};
 use crate::parse;
@@ -26,15 +26,16 @@ use view::View;
 /// Attach this terminal to a live session.
 #[derive(Args)]
 #[command(after_help = "\
-C-\\ d (Ctrl-backslash, then d) detaches. C-\\ t takes the stick (control) from its holder, C-\\ r
-releases it, C-\\ C-\\ sends a Ctrl-backslash, and C-\\ ? lists these keys. The exit code is 0 when you
-detach and when the program exits. The session has the size of the holder's terminal; other terminals
-show what fits.
+C-\\ d (Ctrl-backslash, then d) detaches, C-\\ z suspends. C-\\ t takes the stick (control) from its
+holder, C-\\ r releases it, C-\\ C-\\ sends a Ctrl-backslash, and C-\\ ? lists these keys. Your screen
+comes back when you detach. The exit code is 0 when you detach and when the program exits. The
+session has the size of the holder's terminal; other terminals show what fits.
 
 Examples:
   tapdeck attach build
   tapdeck attach build --read-only
   tapdeck attach build --takeover
+  tapdeck attach build --scrollback 1000
   tapdeck attach build --detach-keys 'C-p C-q'")]
 pub(crate) struct AttachArgs {
     #[command(flatten)]
@@ -45,26 +46,47 @@ pub(crate) struct AttachArgs {
     /// Take the stick (control) at once, even from another person
     #[arg(long)]
     takeover: bool,
+    #[command(flatten)]
+    view: ViewArgs,
+}
+
+/// How a terminal shows a session.
+#[derive(Args)]
+pub(crate) struct ViewArgs {
     /// Detach with these one or two keys; `none` disables it [default: C-\ d, or that of the
     /// configuration]
     #[arg(long, value_name = "KEYS")]
-    detach_keys: Option<String>,
+    pub(crate) detach_keys: Option<String>,
+    /// Add the session's last N lines of scrollback, and all lines to come, to your terminal's
+    /// [default: none, or that of the configuration]
+    #[arg(long, value_name = "N|none")]
+    pub(crate) scrollback: Option<Scrollback>,
 }
 
-/// The keys that detach, if there are any.
-pub(crate) type Keys = Option<DetachKeys>;
+impl ViewArgs {
+    /// Fills in what was not given from the configuration.
+    pub(crate) fn options(&self) -> Result<ViewOptions> {
+        let config = Config::load()?.attach;
+        let keys = self.detach_keys.as_ref().unwrap_or(&config.detach_keys);
+        Ok(ViewOptions {
+            detach_keys: parse::detach_keys(keys).map_err(Failure::usage)?,
+            scrollback: self.scrollback.unwrap_or(config.scrollback).0,
+            hint: config.hint,
+        })
+    }
+}
 
-/// Parses the detach keys of the argument, or of the configuration.
-pub(crate) fn keys_to_leave_with(asked: Option<&str>) -> Result<Keys> {
-    let keys = match asked {
-        Some(keys) => keys.to_owned(),
-        None => Config::load()?.attach.detach_keys,
-    };
-    parse::detach_keys(&keys).map_err(Failure::usage)
+/// How a terminal shows a session.
+pub(crate) struct ViewOptions {
+    detach_keys: Option<DetachKeys>,
+    /// Lines of scrollback for the terminal; without, the session has the alternate screen.
+    scrollback: Option<usize>,
+    /// Show at the start how to leave.
+    hint: bool,
 }
 
 pub(crate) fn run(args: &AttachArgs) -> Result {
-    let keys = keys_to_leave_with(args.detach_keys.as_deref())?;
+    let options = args.view.options()?;
     let listing = find(args.which.session.as_deref())?;
     not_within(&listing)?;
     let wish =
@@ -72,7 +94,7 @@ pub(crate) fn run(args: &AttachArgs) -> Result {
     let name = listing.name.as_deref().unwrap_or(&listing.id);
     let reattach = format!("tapdeck attach {name}");
     let from = Target { id: name, reattach: &reattach, is_remote: false };
-    show(keys, &from, &wish, |wish| Ok(Attachment::open(&Address::Unix(listing.socket.clone()), wish)?))
+    show(options, &from, &wish, |wish| Ok(Attachment::open(&Address::Unix(listing.socket.clone()), wish)?))
 }
 
 /// The session to show.
@@ -88,7 +110,7 @@ pub(crate) struct Target<'a> {
 
 /// Shows a session on this terminal. `open` connects to it.
 pub(crate) fn show(
-    keys: Keys,
+    options: ViewOptions,
     from: &Target<'_>,
     wish: &Attach<'_>,
     open: impl FnOnce(&Attach<'_>) -> Result<(Attachment, Opened)>,
@@ -103,7 +125,7 @@ pub(crate) fn show(
         let stream = if isatty(rustix::stdio::stdin()) { "output" } else { "input" };
         say(format_args!("standard {stream} is no terminal, so this only watches{reach}"));
     }
-    let mut view = View::new(keys, attachment, keyboard, &opened, wish, id)?;
+    let mut view = View::new(options, attachment, keyboard, &opened, wish, id)?;
     let how = view.follow();
     view.leave(how.as_ref().ok());
     drop(view);

@@ -66,9 +66,8 @@ pub(crate) struct ConnectArgs {
     /// With --attach, take the stick (control) at once, even from another person
     #[arg(long)]
     takeover: bool,
-    /// With --attach, detach with these one or two keys; `none` disables it
-    #[arg(long, value_name = "KEYS", hide_short_help = true)]
-    detach_keys: Option<String>,
+    #[command(flatten)]
+    view: attach::ViewArgs,
     /// Name of the session
     #[arg(long, value_name = "NAME", value_parser = parse::session_name)]
     name: Option<String>,
@@ -145,18 +144,18 @@ impl ConnectArgs {
         let joining = [
             ("--read-only", self.read_only),
             ("--takeover", self.takeover),
-            ("--detach-keys", self.detach_keys.is_some()),
+            ("--detach-keys", self.view.detach_keys.is_some()),
+            ("--scrollback", self.view.scrollback.is_some()),
         ];
         let starting =
             [("--cwd", self.cwd.is_some()), ("--env", !self.env.is_empty()), ("--size", self.size.is_some())];
-        let given = |options: [(&'static str, bool); 3]| {
-            options.into_iter().find_map(|(option, given)| given.then_some(option))
+        let given = |options: &[(&'static str, bool)]| {
+            options.iter().find_map(|(option, given)| given.then_some(*option))
         };
         match self.attach {
-            None => {
-                given(joining).map(|option| format!("{option} is for a session that is joined with --attach"))
-            }
-            Some(_) => given(starting)
+            None => given(&joining)
+                .map(|option| format!("{option} is for a session that is joined with --attach")),
+            Some(_) => given(&starting)
                 .map(|option| format!("{option} is for a program that is started, not with --attach")),
         }
     }
@@ -242,7 +241,7 @@ fn detach(args: &ConnectArgs) -> Result {
 
 /// Attaches to a session there.
 fn join(args: &ConnectArgs, session: &str) -> Result {
-    let keys = attach::keys_to_leave_with(args.detach_keys.as_deref())?;
+    let options = args.view.options()?;
     let token = args.token()?;
     let wish = Attach::new(args.name.as_deref().unwrap_or("connect"))
         .token(token.as_deref())
@@ -253,7 +252,7 @@ fn join(args: &ConnectArgs, session: &str) -> Result {
     let from = attach::Target { id: session, reattach: &reattach, is_remote: true };
     // Before the terminal is in raw mode: the user may be asked about the server.
     let conn = args.dial(token.as_deref(), &mut TerminalPrompter::new(None))?;
-    attach::show(keys, &from, &wish, |wish| Ok(Attachment::over(conn, wish)?))
+    attach::show(options, &from, &wish, |wish| Ok(Attachment::over(conn, wish)?))
 }
 
 /// Gives a failure another exit code than a program's: one that was not started must not look like

@@ -53,6 +53,7 @@ mod relay;
 mod rename;
 mod render;
 mod repair;
+mod reset;
 mod resize;
 mod run;
 mod scrub;
@@ -104,6 +105,7 @@ pub(crate) enum Command {
     Mark(mark::MarkArgs),
     Instruct(instruct::InstructArgs),
     Rename(rename::RenameArgs),
+    Reset(reset::ResetArgs),
     Resize(resize::ResizeArgs),
     Bus(bus::BusArgs),
     #[cfg(feature = "mcp")]
@@ -186,6 +188,7 @@ fn dispatch(command: &Command) -> Result {
         Command::Mark(args) => mark::run(args),
         Command::Instruct(args) => instruct::run(args),
         Command::Rename(args) => rename::run(args),
+        Command::Reset(args) => reset::run(args),
         Command::Resize(args) => resize::run(args),
         Command::Bus(args) => bus::run(args),
         #[cfg(feature = "mcp")]

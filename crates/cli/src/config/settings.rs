@@ -2,6 +2,7 @@
 //! commands read, `tapdeck config` and the reference page of the manual all come from here.
 
 use std::collections::BTreeMap;
+use std::str::FromStr;
 use std::time::Duration;
 
 use clap::ValueEnum;
@@ -221,6 +222,10 @@ tables! {
         detach_keys: String = "C-\\ d".into(),
         /// Show for two seconds how to detach.
         hint: bool = true,
+        /// Lines of the session's scrollback to add to your terminal's, as with `--scrollback`.
+        /// `"none"` leaves your terminal's scrollback alone, and brings your screen back at the
+        /// end.
+        scrollback: Scrollback = Scrollback(None),
     }
 
     /// Defaults of `tapdeck web`.
@@ -376,6 +381,47 @@ pub(crate) enum Alert {
     Title,
     /// By both.
     Both,
+}
+
+/// Lines of scrollback that an attached terminal gets, or `"none"`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Scrollback(pub(crate) Option<usize>);
+
+impl FromStr for Scrollback {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "none" => Ok(Self(None)),
+            lines => lines.parse().map(|lines| Self(Some(lines))).map_err(|_| {
+                format!("expected a number of lines, such as 1000, or \"none\", and not {text:?}")
+            }),
+        }
+    }
+}
+
+impl Serialize for Scrollback {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            None => serializer.serialize_str("none"),
+            Some(lines) => serializer.serialize_u64(lines as u64),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Scrollback {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged, expecting = "expected a number of lines, or \"none\"")]
+        enum Written {
+            Text(String),
+            Lines(usize),
+        }
+        match Written::deserialize(deserializer)? {
+            Written::Text(text) => text.parse().map_err(serde::de::Error::custom),
+            Written::Lines(lines) => Ok(Self(Some(lines))),
+        }
+    }
 }
 
 /// A length of time that limits something, or no limit: `"2s"`, `1.5` (seconds) or `"none"`.

@@ -226,7 +226,9 @@ mod tests {
     fn keys_are_found_however_they_are_spelt() {
         let through = |bytes: &[u8]| Typed::Through(bytes.to_vec());
         let label = |text: &str| match LabelEdit::default().shown() {
-            Labelled::Typing(shown) => Typed::Label(Labelled::Typing(shown.replace(": _", &format!(": {text}_")))),
+            Labelled::Typing(shown) => {
+                Typed::Label(Labelled::Typing(shown.replace(": _", &format!(": {text}_"))))
+            }
             other => panic!("{other:?}"),
         };
         type Case<'a> = (&'a str, &'a [&'a [u8]], Vec<Typed>);
@@ -268,13 +270,17 @@ mod tests {
                 vec![through(b"\x1b"), through(b"\x1b["), through(b"\x1bO")],
             ),
             ("C-\\ d", &[b"\x1b[92;5:3u\x1b[97u"], vec![through(b"\x1b[92;5:3u\x1b[97u")]),
-            ("C-\\ d", &[b"\x1cmc\xc3", b"\xa9", b"\r\x1cp"], vec![
-                label(""),
-                label("c"),
-                label("cé"),
-                Typed::Label(Labelled::Done("cé".into())),
-                Typed::Pause,
-            ]),
+            (
+                "C-\\ d",
+                &[b"\x1cmc\xc3", b"\xa9", b"\r\x1cp"],
+                vec![
+                    label(""),
+                    label("c"),
+                    label("cé"),
+                    Typed::Label(Labelled::Done("cé".into())),
+                    Typed::Pause,
+                ],
+            ),
             ("C-p C-q", &[b"\x10\x11"], vec![Typed::Detach]),
             ("C-]", &[b"x\x1dy"], vec![through(b"x"), Typed::Detach, through(b"y")]),
         ];

@@ -81,6 +81,10 @@ impl Screen {
                 self.repaint()?;
                 ScreenEvent::Repaint
             }
+            Pressed::Suspend => {
+                self.suspend()?;
+                ScreenEvent::Repaint
+            }
             Pressed::Nothing if waiting => ScreenEvent::Input(self.decoder.flush()),
             Pressed::Nothing => ScreenEvent::Input(Vec::new()),
         })

@@ -1,10 +1,12 @@
 //! Sessions on terminals of several sizes: what each shows, who has a say in the size, and what is
 //! left behind.
 
+use rustix::process::Signal;
 use serde_json::Value;
+use tapdeck_term::keys::{KeyEvent, KeyPress, encode};
 
 use crate::live::Detached;
-use crate::support::{Home, Seat, eventually};
+use crate::support::{Home, Seat, TAPDECK, eventually, signal};
 
 /// Rows that are used, from the top of the screen.
 fn rows(seat: &Seat) -> Vec<String> {
@@ -197,7 +199,7 @@ fn the_way_out_is_shown_on_entry_and_on_request() {
         seat.wait_text("work: C-\\ d leaves, C-\\ ? shows more");
         seat.wait("the hint to go", |s| !s.screen().contains("leaves"));
         seat.send("\x1c?");
-        seat.wait_text("C-\\ d leaves · t takes the stick · r gives it up · m marks · p pauses");
+        seat.wait_text("C-\\ d leaves · z suspends · t takes the stick · r gives it up · m marks");
         seat.wait_text("C-\\ sends C-\\");
         seat.send("\x1cd");
         assert!(seat.end().success());
@@ -251,7 +253,7 @@ fn a_client_that_only_watches_is_told_so() {
         seat.wait("it to go", |s| !s.screen().contains("read-only"));
     }
     seat.send("\x1c?");
-    seat.wait_text("C-\\ d leaves · ? hides this");
+    seat.wait_text("C-\\ d leaves · z suspends · ? hides this");
     seat.send("\x1cd");
     assert!(seat.end().success());
     // The stream that is no terminal is named.
@@ -262,4 +264,163 @@ fn a_client_that_only_watches_is_told_so() {
     seat.wait_text("standard output is no terminal");
     assert!(home.run(["kill", "work"]).status.success());
     seat.end();
+}
+
+/// A shell on a terminal, with a first line on its screen.
+fn shell(home: &Home) -> Seat {
+    let mut command = home.command("bash");
+    command.args(["--norc", "-i"]);
+    let mut seat = Seat::new(command);
+    seat.wait_text("$");
+    seat.send("echo the screen\\ before\r");
+    seat.wait_text("the screen before");
+    seat
+}
+
+/// A program that had the terminal tell of keys being let go, or tell all keys by number, could not
+/// be left.
+#[test]
+fn the_keys_that_detach_are_known_in_every_keyboard_protocol() {
+    let home = Home::new();
+    let protocols = [">1u", ">3u", ">8u", ">15u", ">31u", "=15u", ">4;1m", ">4;2m"];
+    for protocol in protocols {
+        let script = format!("printf '\\033[{protocol}ready'; exec cat");
+        let session = Detached::start(&home, &[], &["sh", "-c", &script]);
+        session.wait_text("ready");
+        let mut seat = Seat::new(home.tapdeck(["attach", &session.id]));
+        seat.wait_text("ready");
+        seat.wait("the protocol", |s| !s.term.undo_modes().is_empty());
+        let press = |seat: &Seat, name: &str| {
+            let key: KeyPress = name.parse().expect("a key");
+            for event in [KeyEvent::Press, KeyEvent::Release] {
+                seat.send(encode(KeyPress { event, ..key }, &seat.term.modes()));
+            }
+        };
+        press(&seat, "C-\\");
+        press(&seat, "?");
+        seat.wait_text("z suspends");
+        press(&seat, "C-\\");
+        press(&seat, "d");
+        assert!(seat.end().success(), "{protocol}");
+        assert!(seat.term.modes().kitty_keyboard() == 0 && seat.term.modes().modify_other_keys() == 0);
+    }
+}
+
+/// Every attach left a copy of the session behind, and took the screen from the user.
+#[test]
+fn the_users_screen_comes_back() {
+    let home = Home::new();
+    let script = "printf '\\033]4;1;#00ff00\\007\\033]11;#400000\\007'; seq 300; exec bash --norc -i";
+    let session = Detached::start(&home, &["--name", "work"], &["sh", "-c", script]);
+    session.wait_text("^300$");
+    let mut seat = shell(&home);
+    for round in 1..=3 {
+        seat.send(format!("{TAPDECK} attach work\r"));
+        seat.wait("the session", |s| s.screen().contains("300") && !s.screen().contains("leaves"));
+        // The program has two screens, each with a cursor that it saved.
+        seat.send("clear; printf 'main\\0337\\n\\033[?1049h\\033[3;3Halter\\0337\\033[9;9Hend'; read\r");
+        seat.wait("its other screen", |s| s.screen().ends_with("end") && !s.screen().contains("main"));
+        seat.send("\r");
+        seat.wait("its prompt", |s| s.screen().ends_with('$'));
+        seat.send("printf '\\0338native'; printf '\\033[?1049l\\0338d\\n'; seq 300\r");
+        seat.wait("all of it", |s| s.screen().contains("\n300\n"));
+        assert_eq!(seat.screen(), session.ok(&["peek"]).trim_end(), "{round}");
+        seat.send("\x1cd");
+        seat.wait("the shell", |s| {
+            s.screen().matches("comes back").count() == round && s.screen().ends_with('$')
+        });
+        let shown = rows(&seat);
+        assert_eq!(shown[1], "the screen before", "{shown:?}");
+        assert_eq!(shown.len(), 2 + 2 * round + 1, "{shown:?}");
+        assert_eq!(seat.term.scrollback_len(), 0, "nothing of the session is left behind");
+        assert_eq!(*seat.term.palette(), Default::default());
+    }
+    // With scrollback, its lines join those of the terminal: as many as were asked for.
+    let rows_of = |seat: &Seat| seat.term.lines().map(|l| l.text()).collect::<Vec<_>>();
+    seat.send(format!("{TAPDECK} attach work --scrollback 50\r"));
+    seat.wait("the session", |s| s.screen().contains("\n300\n"));
+    let count = |seat: &Seat| rows_of(seat).iter().filter(|row| row.parse::<u32>().is_ok()).count();
+    assert_eq!(count(&seat), 50 + 23);
+    seat.send("seq 1000 1099\r");
+    seat.wait("more", |s| s.screen().contains("\n1099\n"));
+    assert_eq!(count(&seat), 50 + 23 + 100);
+    seat.send("\x1cd");
+    seat.wait("the shell", |s| s.screen().contains("comes back") && s.screen().ends_with('$'));
+    assert!(rows_of(&seat).iter().any(|row| row == "the screen before"));
+    seat.send("exit\r");
+    seat.end();
+}
+
+/// A suspended client left the terminal raw, on the other screen and in the program's modes.
+#[test]
+fn a_suspended_client_gives_the_terminal_back() {
+    let home = Home::new();
+    let script = "printf '\\033[?1049h\\033[?1003;1006h\\033[>15u\\033[>4;2m\\033[?25lpicture'; exec cat";
+    let session = Detached::start(&home, &["--name", "work"], &["sh", "-c", script]);
+    session.wait_text("picture");
+    for options in ["", "--scrollback 10"] {
+        let mut seat = shell(&home);
+        let original = format!("{:?}", seat.termios());
+        seat.send(format!("{TAPDECK} attach {options} work; echo left $?\r"));
+        for by_key in [true, false] {
+            seat.wait("the session", |s| {
+                s.screen().contains("picture") && s.term.modes().kitty_keyboard() == 15
+            });
+            match by_key {
+                true => seat.send("\x1b[92;5u\x1b[122u"),
+                false => signal(child_of(&seat), Signal::TSTP),
+            }
+            seat.wait("the shell", |s| s.screen().contains("Stopped") && s.screen().ends_with('$'));
+            assert!(!seat.screen().contains("picture"), "{}", seat.screen());
+            // Bash turns on the paste that it knows to be pasted, for itself.
+            let undo = String::from_utf8(seat.term.undo_modes()).expect("text");
+            assert!(matches!(&*undo, "" | "\x1b[?2004l"), "{undo:?}");
+            assert_eq!(seat.term.modes().modify_other_keys(), 0);
+            seat.send("fg\r");
+        }
+        seat.wait_text("picture");
+        seat.send("\x1b[92;5u\x1b[100u");
+        seat.wait_text("comes back");
+        seat.send("\r");
+        seat.wait("the shell", |s| s.screen().ends_with("$\n$"));
+        assert_eq!(format!("{:?}", seat.termios()), original);
+        seat.send("exit\r");
+        seat.end();
+    }
+}
+
+/// The `tapdeck` that a shell runs in the foreground.
+fn child_of(seat: &Seat) -> u32 {
+    let children = format!("/proc/{0}/task/{0}/children", seat.child.id());
+    let children = std::fs::read_to_string(children).expect("a process");
+    children.split_whitespace().next_back().and_then(|pid| pid.parse().ok()).expect("a child")
+}
+
+fn contains(bytes: &[u8], part: &[u8]) -> bool {
+    bytes.windows(part.len()).any(|w| w == part)
+}
+
+/// What a client left that was killed, `tapdeck reset` puts in order.
+#[test]
+fn reset_puts_a_terminal_in_order() {
+    let home = Home::new();
+    let script = "printf '\\033[?1049h\\033[?1003;1006;2004;1004h\\033[>15u\\033[=3u\\033[>4;2m\\033[?25l\\033[2;5r\\033(0x'; exec cat";
+    let _session = Detached::start(&home, &["--name", "work"], &["sh", "-c", script]);
+    let mut seat = shell(&home);
+    seat.send(format!("{TAPDECK} attach work --scrollback 10\r"));
+    seat.wait("the session", |s| s.term.modes().kitty_keyboard() == 3);
+    signal(child_of(&seat), Signal::KILL);
+    seat.wait("the shell's word", |s| contains(&s.raw, b"Killed"));
+    seat.send(format!(
+        "\nprintf '\\033]4;1;#00ff00\\007\\033]11;#400000\\007'; stty raw -echo; {TAPDECK} reset\n"
+    ));
+    seat.wait("order", |s| !s.term.modes().alternate() && s.term.modes().cursor_visible());
+    seat.send("echo all\\ right\r");
+    seat.wait_text("all right");
+    assert_eq!(*seat.term.palette(), Default::default());
+    let undo = String::from_utf8(seat.term.undo_modes()).expect("text");
+    assert!(matches!(&*undo, "" | "\x1b[?2004l"), "{undo:?}");
+    seat.send("exit\r");
+    seat.end();
+    assert_eq!(format!("{:?}", seat.termios()), seat.original);
 }

@@ -39,11 +39,11 @@ impl<'a> Tmux<'a> {
         String::from_utf8_lossy(&out.stdout).into_owned()
     }
 
-    /// A window of the session's size in which a client is attached.
-    fn attach(&self, id: &str) {
+    /// A window of the session's size in which a client is attached with these options.
+    fn attach(&self, id: &str, options: &str) {
         let tapdeck = std::env::var("TAPDECK_BINARY").unwrap_or_else(|_| TAPDECK.to_owned());
         let (cols, rows) = (COLS.to_string(), ROWS.to_string());
-        let client = format!("exec '{tapdeck}' attach {id}");
+        let client = format!("exec '{tapdeck}' attach {options} {id}");
         self.run(&["new-session", "-d", "-s", "client", "-x", &cols, "-y", &rows, &client]);
     }
 
@@ -137,7 +137,7 @@ fn check(name: &str, command: &[&str], keys: &[&str], behind: usize) {
     let mut eye = session.bus("observer", "eye");
     let tmux = Tmux::start(&home);
     if behind > 0 {
-        tmux.attach(&session.id);
+        tmux.attach(&session.id, "--scrollback 20000");
         let counted: Vec<String> = (1..=behind).map(|n| n.to_string()).collect();
         eventually("all rows in tmux's own scrollback", || {
             let all = tmux.run(&["capture-pane", "-t", "client", "-p", "-S", "-"]);
@@ -160,7 +160,7 @@ fn check(name: &str, command: &[&str], keys: &[&str], behind: usize) {
                     std::thread::park_timeout(Duration::from_millis(3));
                 }
             });
-            tmux.attach(&session.id);
+            tmux.attach(&session.id, if round % 2 == 0 { "" } else { "--scrollback 100" });
             let deadline = Instant::now() + PATIENCE;
             while tmux.screen().is_none_or(|(term, _)| term.screen().all(|l| l.is_blank())) {
                 assert!(Instant::now() < deadline, "{name}, round {round}: nothing is shown");

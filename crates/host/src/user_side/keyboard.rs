@@ -24,6 +24,8 @@ pub enum Pressed {
     Keys(Vec<u8>),
     /// This process is asked to end.
     Signal(i32),
+    /// This process is asked to stop: call [`Keyboard::suspend`].
+    Suspend,
     /// The terminal has another size, or this process was stopped meanwhile: paint again.
     Repaint,
     /// Nothing within the time, or something on one of the other descriptors.
@@ -155,7 +157,7 @@ impl Keyboard {
         while let Some(signal) = self.signals.next() {
             match signal {
                 libc::SIGWINCH => return Ok(Pressed::Repaint),
-                libc::SIGTSTP => return self.suspend(),
+                libc::SIGTSTP => return Ok(Pressed::Suspend),
                 libc::SIGCONT => {
                     self.tty.as_mut().map_or(Ok(()), Tty::take)?;
                     return Ok(Pressed::Repaint);
@@ -185,13 +187,14 @@ impl Keyboard {
         Ok(tty.is_taken())
     }
 
-    /// Stops this process with the terminal given back meanwhile.
-    pub fn suspend(&mut self) -> io::Result<Pressed> {
+    /// Stops this process with the terminal given back meanwhile. Everything is to be painted again
+    /// then.
+    pub fn suspend(&mut self) -> io::Result<()> {
         if let Some(tty) = &mut self.tty {
             tty.give_back()?;
             sys::stop_self()?;
             tty.take()?;
         }
-        Ok(Pressed::Repaint)
+        Ok(())
     }
 }

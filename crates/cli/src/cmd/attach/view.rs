@@ -3,6 +3,11 @@
 //! Where the sizes are the same the program's bytes pass, as far as they draw and can be undone
 //! ([`ReplayFilter`]), and nothing of ours may come between them: a notice is only written while
 //! output rests, and is gone before the next byte passes. The title is the model's.
+//!
+//! All of it is on the terminal's alternate screen, so that the user's screen comes back. The
+//! program's two screens are shown in the same place there: where it switches between them, the
+//! screen is painted. With lines of scrollback, the main screen is used, and the lines that scroll
+//! away join those of the terminal.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -12,17 +17,16 @@ use tapdeck_core::{Exit, Time, WinSize};
 use tapdeck_host::{Clock, Keyboard, Pressed, Sink, signals};
 use tapdeck_proto::attach::{Asked, Opened, Said};
 use tapdeck_serve::client::{Attach, Attachment, Incoming};
-use tapdeck_term::{FilterOptions, ReplayFilter, Settings, Term};
+use tapdeck_term::{FilterOptions, ReplayFilter, Settings, Signal, Term, undo_everything};
 
 use super::notice::{self, Notice};
-use super::{AttachEnd, Keys};
-use crate::config::Config;
+use super::{AttachEnd, ViewOptions};
 use crate::ending::output_failed;
 use crate::failure::{Failure, Result};
 use crate::human;
 use crate::screen::crop::{Crop, Overlay, Room};
 use crate::screen::detach_keys::{DetachKeys, Typed};
-use crate::screen::label_edit::{LabelEdit, Labelled};
+use crate::screen::label_edit::Labelled;
 use crate::screen::write_used_rows;
 
 /// The longest title that is shown.
@@ -44,9 +48,7 @@ pub(super) struct View {
     party: String,
     /// Whether to say at the start how to leave.
     hints: bool,
-    detach_keys: Keys,
-    /// The label of a marker, while it is typed.
-    label: Option<LabelEdit>,
+    detach_keys: Option<DetachKeys>,
     own: WinSize,
     session: WinSize,
     /// The model of the session's screen, to paint from.
@@ -55,6 +57,8 @@ pub(super) struct View {
     keyboard: Keyboard,
     terminal: Sink,
     filter: ReplayFilter,
+    /// Lines of scrollback that the terminal is to have; without, all is on its alternate screen.
+    scrollback: Option<usize>,
     crop: Crop,
     /// The session has another size than this terminal, or modes that do not pass.
     cropping: bool,
@@ -86,7 +90,7 @@ pub(super) struct View {
 impl View {
     /// The view of a session that has answered with `opened`.
     pub(super) fn new(
-        detach_keys: Keys,
+        options: ViewOptions,
         attachment: Attachment,
         keyboard: Keyboard,
         opened: &Opened,
@@ -94,19 +98,20 @@ impl View {
         name: &str,
     ) -> Result<Self, Failure> {
         let session = size_in(opened.cols, opened.rows);
+        let ViewOptions { detach_keys, scrollback, hint } = options;
         Ok(Self {
             name: human::printable(name),
             party: opened.name.clone(),
-            hints: Config::load()?.attach.hint,
+            hints: hint,
             detach_keys,
-            label: None,
             own: keyboard.screen_size().filter(|_| keyboard.is_there()).unwrap_or(session),
             term: model(session),
             session,
             attachment,
             keyboard,
             terminal: Sink::stdout().map_err(|e| Failure::io(format!("standard output: {e}")))?,
-            filter: ReplayFilter::new(FilterOptions::default()),
+            filter: ReplayFilter::new(FilterOptions::default().keep_screen(scrollback.is_none())),
+            scrollback,
             crop: Crop::default(),
             cropping: false,
             title: String::new(),
@@ -162,6 +167,7 @@ impl View {
                 }
                 Pressed::Repaint => self.resized()?,
                 Pressed::Signal(signal) => return Ok(AttachEnd::Signal(signal)),
+                Pressed::Suspend => self.suspend()?,
                 Pressed::Nothing => {}
             }
             self.attachment.flush()?;
@@ -178,14 +184,42 @@ impl View {
         }
     }
 
-    /// Clears the screen, with what was on it kept above, and the terminal's title for later.
+    /// Makes room, with what is on the screen and the terminal's title kept for later.
     fn open_curtain(&mut self) {
         if self.keyboard.screen_size().is_none() {
             return;
         }
-        let rows = usize::from(self.own.or_default().rows);
-        self.out.extend(std::iter::repeat_n(b'\n', rows));
-        self.out.extend_from_slice(b"\x1b[22;0t\x1b[!p\x1b[m\x1b[H\x1b[2J");
+        // A panic leaves the terminal in order.
+        self.keyboard.dress(b"", &undo_everything());
+        // The soft reset forgets a cursor that was saved before.
+        self.out.extend_from_slice(b"\x1b[22;0t\x1b[!p\x1b[m");
+        if self.scrollback.is_none() {
+            self.out.extend_from_slice(b"\x1b[?1049h");
+        } else {
+            let rows = usize::from(self.own.or_default().rows);
+            self.out.extend(std::iter::repeat_n(b'\n', rows));
+        }
+        self.out.extend_from_slice(b"\x1b[H\x1b[2J");
+    }
+
+    /// Stops this process with the terminal given back meanwhile.
+    fn suspend(&mut self) -> Result<(), Failure> {
+        if !self.keyboard.is_there() {
+            return Ok(());
+        }
+        self.leave(None);
+        self.keyboard.suspend()?;
+        self.own = self.keyboard.screen_size().unwrap_or(self.own);
+        if self.drives && self.active {
+            self.attachment.resize(self.own)?;
+        }
+        self.open_curtain();
+        self.title.clear();
+        self.cropping = false;
+        if !self.restoring {
+            self.show_anew(0);
+        }
+        Ok(())
     }
 
     fn receive(&mut self) -> Result<Option<AttachEnd>, Failure> {
@@ -209,24 +243,39 @@ impl View {
     fn output(&mut self, bytes: &[u8]) {
         self.uncover();
         self.output_at = self.clock.now().mono;
-        self.term.feed(bytes);
-        if self.restoring || self.cropping {
+        let before = self.undo();
+        let was_alternate = self.term.modes().alternate();
+        let changes = self.term.feed(bytes);
+        let switched = self.scrollback.is_none()
+            && (was_alternate != self.term.modes().alternate()
+                || changes.signals.iter().any(|signal| matches!(signal, Signal::Alternate(_))));
+        let passes = !self.restoring && !self.cropping && !switched;
+        if passes {
+            self.filter.filter(bytes, &mut self.out);
+        } else {
             // A picture needs a terminal that remembers both its screens, which not every one
             // does, so it is painted from the model. The filter must know where in a sequence the
             // stream goes on.
             self.filter.filter(bytes, &mut Vec::new());
-        } else {
-            self.filter.filter(bytes, &mut self.out);
         }
         if !self.restoring && self.keyboard.screen_size().is_some() {
+            let undo = if passes { self.undo() } else { before };
             if self.paints() != self.cropping {
-                self.choose(&self.term.undo_modes());
+                self.choose(&undo);
                 if self.cropping {
                     self.repaint();
                 }
+            } else if switched && !self.cropping {
+                self.out.extend_from_slice(&undo);
+                self.repaint();
             }
             self.show_title();
         }
+    }
+
+    /// What resets a terminal through which the program's bytes have passed.
+    fn undo(&self) -> Vec<u8> {
+        if self.scrollback.is_none() { self.term.undo_in_place() } else { self.term.undo_modes() }
     }
 
     /// Whether the screen is painted from the model instead of passed through.
@@ -258,18 +307,24 @@ impl View {
             }
             return;
         }
-        self.choose(&[]);
         let first = std::mem::replace(&mut self.first, false);
-        if !first || self.cropping {
-            self.repaint();
-        } else {
-            self.put_picture(&self.term.dump_to_terminal());
-        }
-        self.show_title();
+        self.show_anew(if first { self.scrollback.unwrap_or(0) } else { 0 });
         if first && self.hints {
             let how = self.detach_keys.as_ref().map_or("no key leaves".into(), DetachKeys::hint);
             self.notify(&format!("{}: {how}", self.name));
         }
+    }
+
+    /// Shows the session on a terminal of which nothing is known but that it is cleared, with so
+    /// many lines of scrollback.
+    fn show_anew(&mut self, lines: usize) {
+        self.choose(&[]);
+        if self.cropping || lines == 0 {
+            self.repaint();
+        } else {
+            self.put_picture(&self.term.dump_to_terminal(lines));
+        }
+        self.show_title();
     }
 
     /// What the session has shown so far, as text for an output that is no terminal. The stream
@@ -295,7 +350,7 @@ impl View {
             Said::Live => self.go_live(),
             Said::Resize { cols, rows } => {
                 self.uncover();
-                let undo = self.term.undo_modes();
+                let undo = self.undo();
                 self.session = size_in(cols, rows);
                 self.term.resize(self.session.size());
                 self.choose(&undo);
@@ -305,7 +360,7 @@ impl View {
                 self.uncover();
                 self.filter.finish(&mut self.out);
                 if !self.cropping && self.keyboard.screen_size().is_some() {
-                    self.out.extend_from_slice(&self.term.undo_modes());
+                    self.out.extend_from_slice(&self.undo());
                 }
                 self.session = size_in(gap.cols, gap.rows);
                 self.term = model(self.session);
@@ -356,44 +411,11 @@ impl View {
         None
     }
 
-    fn typed(&mut self, mut keys: &[u8]) -> Result<Option<AttachEnd>, Failure> {
-        while !keys.is_empty() {
-            keys = match &mut self.label {
-                Some(label) => {
-                    let (taken, outcome) = label.read(keys);
-                    self.labelled(outcome)?;
-                    &keys[taken..]
-                }
-                None => {
-                    let (taken, typed) = match &mut self.detach_keys {
-                        Some(detach) => detach.read(keys),
-                        None => (keys.len(), vec![Typed::Through(keys.to_vec())]),
-                    };
-                    if let Some(over) = self.pressed(typed)? {
-                        return Ok(Some(over));
-                    }
-                    &keys[taken..]
-                }
-            };
-        }
-        Ok(None)
-    }
-
-    /// Goes on with the label of a marker.
-    fn labelled(&mut self, outcome: Labelled) -> Result<(), Failure> {
-        if let Labelled::Typing(shown) = outcome {
-            self.put_notice(shown, LABEL, false);
-            return Ok(());
-        }
-        self.label = None;
-        self.dismiss_notice();
-        if let Labelled::Done(label) = outcome {
-            self.attachment.control(&Asked::Mark { label })?;
-        }
-        Ok(())
-    }
-
-    fn pressed(&mut self, typed: Vec<Typed>) -> Result<Option<AttachEnd>, Failure> {
+    fn typed(&mut self, keys: &[u8]) -> Result<Option<AttachEnd>, Failure> {
+        let typed = match &mut self.detach_keys {
+            Some(detach) => detach.read(keys),
+            None => vec![Typed::Through(keys.to_vec())],
+        };
         for typed in typed {
             let helped = self.notice.as_ref().is_some_and(|notice| notice.is_help);
             // What the user has seen goes with the next key; other notices are still to come.
@@ -401,9 +423,10 @@ impl View {
                 self.dismiss_notice();
             }
             match typed {
-                Typed::Through(_) | Typed::Take | Typed::Release | Typed::Mark | Typed::Pause
+                Typed::Through(_) | Typed::Take | Typed::Release | Typed::Label(_) | Typed::Pause
                     if self.read_only.is_some() =>
                 {
+                    self.detach_keys.as_mut().into_iter().for_each(DetachKeys::drop_label);
                     self.notify(self.read_only.unwrap_or_default());
                 }
                 Typed::Through(bytes) => {
@@ -415,15 +438,17 @@ impl View {
                     self.attachment.type_bytes(&bytes)?;
                 }
                 Typed::Detach => return Ok(Some(AttachEnd::Detached)),
+                Typed::Suspend => self.suspend()?,
                 Typed::Take => {
                     self.active = true;
                     self.attachment.control(&Asked::Take)?;
                 }
                 Typed::Release => self.attachment.control(&Asked::Release)?,
-                Typed::Mark => {
-                    let (label, shown) = LabelEdit::begin();
-                    self.label = Some(label);
-                    self.labelled(shown)?;
+                Typed::Label(Labelled::Typing(shown)) => self.put_notice(shown, LABEL, false),
+                Typed::Label(Labelled::GivenUp) => self.dismiss_notice(),
+                Typed::Label(Labelled::Done(label)) => {
+                    self.dismiss_notice();
+                    self.attachment.control(&Asked::Mark { label })?;
                 }
                 Typed::Pause => self.attachment.control(&Asked::Pause { pause: None })?,
                 Typed::Help if helped => {}
@@ -443,8 +468,15 @@ impl View {
             }
         }
         if !self.restoring {
-            self.choose(&self.term.undo_modes());
-            self.repaint();
+            let undo = self.undo();
+            let passed = !self.cropping;
+            self.choose(&undo);
+            if passed && !self.cropping {
+                self.out.extend_from_slice(&undo);
+            }
+            if passed || self.cropping {
+                self.repaint();
+            }
         }
         Ok(())
     }
@@ -463,9 +495,9 @@ impl View {
             return;
         }
         if cropping {
-            self.filter.finish(&mut self.out);
+            self.filter.interrupt(&mut self.out);
             self.out.extend_from_slice(undo);
-            self.out.extend_from_slice(b"\x1b[?1049h");
+            self.out.extend_from_slice(if self.scrollback.is_none() { b"" } else { b"\x1b[?1049h" });
         } else {
             self.stop_painting();
             if !self.restoring {
@@ -477,7 +509,8 @@ impl View {
     fn stop_painting(&mut self) {
         self.out.extend_from_slice(&std::mem::take(&mut self.input_modes).1);
         self.crop.leave(&mut self.out);
-        self.out.extend_from_slice(b"\x1b[?1049l\x1b[?25h");
+        self.out.extend_from_slice(if self.scrollback.is_none() { b"" } else { b"\x1b[?1049l" });
+        self.out.extend_from_slice(b"\x1b[?25h");
         if let Some(notice) = &mut self.notice {
             notice.covers = None;
         }
@@ -520,7 +553,8 @@ impl View {
             self.crop.forget();
             self.paint();
         } else {
-            self.put_picture(&self.term.dump_screen());
+            let in_place = self.scrollback.is_none();
+            self.put_picture(&if in_place { self.term.dump_in_place() } else { self.term.dump_screen() });
         }
     }
 
@@ -608,30 +642,35 @@ impl View {
         }
     }
 
-    /// Gives the terminal back in order. The last screen of a session that is over stays on it,
-    /// because no client can look at it again.
+    /// Gives the terminal back in order, with the user's screen. The last screen of a session that is
+    /// over stays on it, because no client can look at it again.
     pub(super) fn leave(&mut self, over: Option<&AttachEnd>) {
         if self.keyboard.screen_size().is_some() {
             self.uncover();
             let mut rows = Vec::new();
-            let alternate = self.term.modes().alternate();
-            if matches!(over, Some(AttachEnd::Exited(..))) && (self.cropping || alternate) {
+            let (alternate, in_place) = (self.term.modes().alternate(), self.scrollback.is_none());
+            if matches!(over, Some(AttachEnd::Exited(..))) && (self.cropping || alternate || in_place) {
                 let above = if alternate { 0 } else { usize::MAX };
                 let lines = self.term.lines().skip(self.term.scrollback_len().saturating_sub(above));
                 // A write to memory cannot fail.
                 let _ = write_used_rows(lines, true, "\r\n", &mut rows);
             }
-            if self.cropping {
+            let cropping = std::mem::take(&mut self.cropping);
+            if cropping {
                 self.stop_painting();
+            } else {
+                self.filter.interrupt(&mut self.out);
+                self.out.extend_from_slice(&self.undo());
+            }
+            if in_place {
+                self.out.extend_from_slice(b"\x1b[m\x1b[?1049l");
+            } else if cropping {
                 self.out.extend_from_slice(b"\x1b[m\x1b[H\x1b[2J");
             } else {
-                let mut undo = Vec::new();
-                self.filter.finish(&mut undo);
-                undo.extend_from_slice(&self.term.undo_modes());
-                self.term.feed(&undo);
-                self.out.extend_from_slice(&undo);
                 // Below the last used row: the empty part of the screen would push the rows away.
-                let used = self.term.screen().rposition(|line| !line.is_blank()).map_or(0, |row| row + 1);
+                let mut main = self.term.clone();
+                main.feed(&main.undo_modes());
+                let used = main.screen().rposition(|line| !line.is_blank()).map_or(0, |row| row + 1);
                 let end = if used == 0 { "" } else { "\r\n" };
                 self.out.extend_from_slice(format!("\x1b[m\x1b[{};1H{end}", used.max(1)).as_bytes());
             }
@@ -639,6 +678,7 @@ impl View {
             self.out.extend_from_slice(b"\x1b[23;0t");
         }
         self.flush();
+        self.keyboard.dress(b"", b"");
     }
 
     fn flush(&mut self) {

@@ -222,6 +222,11 @@ impl<'a> Screening<'a> {
                 self.repaint();
                 Vec::new()
             }
+            Pressed::Suspend => {
+                self.keyboard.suspend()?;
+                self.repaint();
+                Vec::new()
+            }
             Pressed::Nothing if self.decoder.is_waiting() => self.decoder.flush(),
             Pressed::Nothing => Vec::new(),
         };
