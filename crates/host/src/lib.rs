@@ -83,7 +83,7 @@ pub use out_file::OutFile;
 pub use player::{Goal, PlayError, Player};
 pub use process_table::{Sessions, by_session};
 pub use recorder::{
-    Addition, AppendError, CreateError, FailureAction, IfExists, KeepInput, LiveIndex, Mended,
+    Addition, Adopted, AppendError, CreateError, FailureAction, IfExists, KeepInput, LiveIndex, Mended,
     NAME_PLACEHOLDERS, OnFailure, RecordOptions, Recorder, RecordingFile, Report, RunningDigest,
     SEALED_SIDECARS, SyncLevel, adopt_sidecars, append_lines, append_part, calendar, can_record, describe,
     digest_of, file_digest, find_sidecar, forget_sidecars, home_folder, is_locked, recording_name,

@@ -23,8 +23,9 @@ use crate::{human, parse};
 Copies intact blocks unchanged, keeps the readable part of torn blocks, restores the order of blocks,
 and marks where output is missing and how much. The original is not changed.
 
-Older recordings have files beside them, such as NAME.meta.json. --adopt puts these into the
-recording and removes them; nothing else is repaired.
+Older recordings have files beside them, such as NAME.meta.json. --adopt puts into the recording what
+it does not have itself, and removes the files, copies of --sidecar too. A file that says something
+else than the recording is left. Nothing else is repaired.
 
 Exit codes:
   0   the copy was written, or the files were adopted
@@ -71,15 +72,26 @@ fn adopt(args: &RepairArgs) -> Result<()> {
     args.file.metadata().map_err(|e| unreadable::file(&args.file, &e, FileRole::Recording))?;
     let adopted = adopt_sidecars(&args.file)?;
     if args.json {
-        let adopted: Vec<_> = adopted.iter().map(|path| path.to_string_lossy()).collect();
-        print_json(&json!({"file": args.file.to_string_lossy(), "adopted": adopted}));
+        let paths = |list: &[PathBuf]| list.iter().map(|path| path.to_string_lossy()).collect::<Value>();
+        print_json(&json!({
+            "file": args.file.to_string_lossy(),
+            "adopted": paths(&adopted.added),
+            "known": paths(&adopted.known),
+            "left": paths(&adopted.left),
+        }));
         return Ok(());
     }
     let file = args.file.display();
-    for path in &adopted {
+    for path in &adopted.added {
         say(format_args!("{} is in {file} now", path.display()));
     }
-    if adopted.is_empty() {
+    for path in &adopted.known {
+        say(format_args!("{} is removed: {file} has all of it already", path.display()));
+    }
+    for path in &adopted.left {
+        say(format_args!("{} is left: {file} says something else", path.display()));
+    }
+    if adopted.added.is_empty() && adopted.known.is_empty() && adopted.left.is_empty() {
         say(format_args!("beside {file} there is nothing to put into it"));
     }
     Ok(())

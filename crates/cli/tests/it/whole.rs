@@ -247,6 +247,40 @@ fn tools_that_want_files_get_them() {
     std::fs::write(home.path("a.meta.json"), "{}").expect("written");
     assert!(ok(&home, &["info", "a.ahr"]).contains("echo hi"));
     let is_there = |name: &str| Path::new(&home.path(name)).exists();
+    let left = ok(&home, &["repair", "--adopt", "a.ahr"]);
+    assert!(left.contains("a.meta.json is left"), "{left}");
+    assert!(is_there("a.meta.json") && !is_there("a.events.jsonl"));
     ok(&home, &["convert", "-q", "a.ahr", "-o", "b.ahr"]);
     assert!(!is_there("b.meta.json") && !is_there("b.events.jsonl"));
+}
+
+/// Copies were added a second time, and a seal no longer covered the recording.
+#[test]
+fn copies_beside_a_recording_are_not_added_to_it() {
+    let home = Home::new();
+    std::fs::write(home.path("key"), [7; 32]).expect("written");
+    let script = format!("echo hi; {TAPDECK} snapshot --id 5 --label five >/dev/null");
+    ok(&home, &["rec", "-q", "--sidecar", "--seal", "key", "a.ahr", "--", "sh", "-c", &script]);
+    let recorded = std::fs::read(home.path("a.ahr")).expect("read");
+    let names = files(&home);
+    assert!(names.contains(&"a.snapshots.jsonl".to_owned()), "{names:?}");
+    std::fs::write(home.path("a.instructions.jsonl"), INSTRUCTION).expect("written");
+    let done: Value =
+        serde_json::from_str(&ok(&home, &["repair", "--adopt", "--json", "a.ahr"])).expect("JSON");
+    assert_eq!(done["adopted"].as_array().map(Vec::len), Some(1), "{done}");
+    assert_eq!(
+        (done["known"].as_array().map(Vec::len), &done["left"]),
+        (Some(3), &Value::Array(vec![])),
+        "{done}"
+    );
+    assert_eq!(files(&home), ["a.ahr", "key"]);
+    let added = std::fs::read(home.path("a.ahr")).expect("read");
+    assert!(added.starts_with(&recorded) && added.len() > recorded.len());
+    let verified = ok(&home, &["verify", "--key", "key", "a.ahr"]);
+    assert!(verified.contains("seal"), "{verified}");
+    // The same lines again are known.
+    std::fs::write(home.path("a.instructions.jsonl"), INSTRUCTION).expect("written");
+    ok(&home, &["repair", "--adopt", "a.ahr"]);
+    assert_eq!(std::fs::read(home.path("a.ahr")).expect("read"), added);
+    assert_eq!(files(&home), ["a.ahr", "key"]);
 }

@@ -2,8 +2,9 @@
 //! files beside it. They are parts behind its last block. No recorder may write to it meanwhile; an
 //! addition that fails is cut off again.
 
+use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read};
+use std::io::{self, BufRead, Read};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -14,11 +15,17 @@ use tapdeck_tape::ahr::{self, Parts, Place, Quality, part_blocks};
 use tapdeck_tape::meta::{FileDigest, Meta};
 
 use super::salvage::tail_of;
-use super::sidecars::{SIDECARS, find_sidecar, forget_working_copies};
+use super::sidecars::{SIDECARS, find_sidecar, forget_working_copies, snapshot_lines};
 use crate::disk::{self, DiskFile};
+use crate::source::Source;
 
 /// So much of a part is read at a time, a little less than fits in a block.
 const PIECE: usize = 192 * 1024;
+/// The longest `meta.json`, and the longest list of instructions or snapshots that is compared.
+const MAX_META: u64 = 16 << 20;
+const MAX_LINES: u64 = 64 << 20;
+/// The list of snapshots beside a recording.
+const SNAPSHOTS: &str = "snapshots.jsonl";
 
 /// An addition that could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -184,7 +191,8 @@ pub fn describe(recording: &Path, change: impl FnOnce(&mut Meta)) -> Result<Meta
         addition.add(META, &meta.to_line().map_err(read)?)?;
     }
     addition.commit()?;
-    remove(recording, &adopted).map_err(|why| AppendError::Write { path: recording.to_owned(), why })?;
+    let removed = remove(recording, &adopted.added);
+    removed.map_err(|why| AppendError::Write { path: recording.to_owned(), why })?;
     Ok(meta)
 }
 
@@ -194,20 +202,32 @@ pub fn is_locked(path: &Path) -> bool {
     File::open(path).is_ok_and(locked)
 }
 
-/// Puts what stands beside an older recording into it, and removes the files. Returns their names.
-/// A file whose part the recording has already, and that says something else, is left alone.
+/// What became of the files beside a recording.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct Adopted {
+    /// They are in the recording now.
+    pub added: Vec<PathBuf>,
+    /// The recording had in itself what they say.
+    pub known: Vec<PathBuf>,
+    /// They say something else than the recording, and are left alone.
+    pub left: Vec<PathBuf>,
+}
+
+/// Puts into a recording what files beside it say and it does not, and removes those files.
 ///
 /// # Errors
 /// When nothing can be added; then nothing is.
-pub fn adopt_sidecars(recording: &Path) -> Result<Vec<PathBuf>, AppendError> {
+pub fn adopt_sidecars(recording: &Path) -> Result<Adopted, AppendError> {
     let mut addition = Addition::begin(recording)?;
     let adopted = addition.adopt()?;
     addition.commit()?;
-    remove(recording, &adopted).map_err(|why| AppendError::Write { path: recording.to_owned(), why })?;
+    let gone: Vec<PathBuf> = adopted.added.iter().chain(&adopted.known).cloned().collect();
+    remove(recording, &gone).map_err(|why| AppendError::Write { path: recording.to_owned(), why })?;
     Ok(adopted)
 }
 
-/// The same for a recording that is about to be continued. Returns its new length.
+/// Puts into a recording that is about to be continued what files beside it say and it does not. Returns its new length.
 pub(super) fn adopt_before_append(file: &DiskFile, recording: &Path) -> Result<u64, AppendError> {
     let system = |why| AppendError::Write { path: recording.to_owned(), why };
     let mut addition = match Addition::to(file.try_clone().map_err(system)?, recording) {
@@ -220,7 +240,7 @@ pub(super) fn adopt_before_append(file: &DiskFile, recording: &Path) -> Result<u
     let adopted = addition.adopt()?;
     let len = addition.end;
     addition.commit()?;
-    remove(recording, &adopted).map_err(system)?;
+    remove(recording, &adopted.added).map_err(system)?;
     Ok(len)
 }
 
@@ -236,11 +256,11 @@ fn remove(recording: &Path, adopted: &[PathBuf]) -> io::Result<()> {
 }
 
 impl Addition {
-    /// Adds the sidecars, and returns those that are in the recording now.
-    fn adopt(&mut self) -> Result<Vec<PathBuf>, AppendError> {
+    /// Adds what the sidecars say and the recording does not.
+    fn adopt(&mut self) -> Result<Adopted, AppendError> {
         let read = |why| AppendError::Read { path: self.path.clone(), why };
         let parts = Parts::of(&*self.file).map_err(read)?;
-        let mut adopted = Vec::new();
+        let mut adopted = Adopted::default();
         for suffix in SIDECARS {
             let path = find_sidecar(&self.path, suffix);
             let Ok(mut file) = File::open(&path) else { continue };
@@ -251,35 +271,63 @@ impl Addition {
                 "events.jsonl" => EVENTS,
                 other => other,
             };
-            let there = parts.open(part, &*self.file);
-            match there {
+            let unreadable = |why| AppendError::Write { path: path.clone(), why };
+            let list = match parts.open(part, &*self.file) {
                 // An instruction to a live session waits beside it, and goes with those within.
-                Some(_) if part == INSTRUCTIONS => self.add_from(part, file)?,
-                Some(inside) => {
-                    if !is_same(inside, &file) {
-                        continue;
+                Some(inside) if part == INSTRUCTIONS => {
+                    let lines = new_lines(inside, file).map_err(unreadable)?;
+                    match lines.is_empty() {
+                        true => &mut adopted.known,
+                        false => {
+                            self.add(part, &lines)?;
+                            &mut adopted.added
+                        }
                     }
                 }
+                Some(mut inside) => {
+                    let is_known = if part == META {
+                        let mut within = Vec::new();
+                        inside.read_to_end(&mut within).map_err(unreadable)?;
+                        let metas = Meta::of_lines(&within);
+                        self.meta_of(&path, &mut file).is_ok_and(|meta| metas.contains(&meta))
+                    } else {
+                        is_beginning(inside, &file)
+                    };
+                    if is_known { &mut adopted.known } else { &mut adopted.left }
+                }
+                // One that describes itself has its snapshots among its events.
+                None if part == SNAPSHOTS && parts.len_of(META).is_some() => {
+                    let within = snapshots_of(&self.path).map_err(unreadable)?;
+                    let beside = snapshots_in(file).map_err(unreadable)?;
+                    if beside.is_subset(&within) { &mut adopted.known } else { &mut adopted.left }
+                }
                 None if part == META => {
-                    let mut text = Vec::new();
-                    let read = file.read_to_end(&mut text);
-                    read.map_err(|why| AppendError::Write { path: path.clone(), why })?;
-                    let line = self.described(&text);
+                    let meta = self.meta_of(&path, &mut file)?;
+                    let line = self.described(meta);
                     let line = line.map_err(|why| AppendError::Sidecar { path: path.clone(), why })?;
                     self.add(META, &line)?;
+                    &mut adopted.added
                 }
-                None => self.add_from(part, file)?,
-            }
-            adopted.push(path);
+                None => {
+                    self.add_from(part, file)?;
+                    &mut adopted.added
+                }
+            };
+            list.push(path);
         }
         Ok(adopted)
     }
-}
 
-impl Addition {
+    /// What `meta.json` beside the recording says.
+    fn meta_of(&self, path: &Path, file: &mut File) -> Result<Meta, AppendError> {
+        let mut text = Vec::new();
+        let read = file.take(MAX_META).read_to_end(&mut text);
+        read.map_err(|why| AppendError::Write { path: path.to_owned(), why })?;
+        Meta::from_bytes(&text).map_err(|why| AppendError::Sidecar { path: path.to_owned(), why })
+    }
+
     /// What `meta.json` beside a recording said, as a line in it.
-    fn described(&self, text: &[u8]) -> tapdeck_tape::Result<Vec<u8>> {
-        let mut meta = Meta::from_bytes(text)?;
+    fn described(&self, mut meta: Meta) -> tapdeck_tape::Result<Vec<u8>> {
         // A seal covers the digest as it was written.
         if meta.seal.is_none() {
             meta.digest = meta.sha256.take().map(|sha256| FileDigest { bytes: self.before, sha256 });
@@ -288,15 +336,41 @@ impl Addition {
     }
 }
 
-/// Whether two readers give the same bytes.
-fn is_same(a: impl Read, b: impl Read) -> bool {
-    let mut others = io::BufReader::new(b).bytes();
-    let mut same = true;
-    for byte in io::BufReader::new(a).bytes() {
-        same &= matches!((byte, others.next()), (Ok(a), Some(Ok(b))) if a == b);
-        if !same {
-            return false;
+/// Whether a part begins with all that a reader gives. A part only grows, and a copy of it does not.
+fn is_beginning(part: impl Read, copy: impl Read) -> bool {
+    let mut within = io::BufReader::new(part).bytes();
+    let mut copy = io::BufReader::new(copy).bytes();
+    copy.all(|byte| matches!((byte, within.next()), (Ok(a), Some(Ok(b))) if a == b))
+}
+
+/// The lines of a file that are not in a part.
+fn new_lines(part: impl Read, file: impl Read) -> io::Result<Vec<u8>> {
+    let lines = |from| io::BufReader::new(Read::take(from, MAX_LINES)).split(b'\n');
+    let within: HashSet<Vec<u8>> = lines(Box::new(part) as Box<dyn Read + '_>).collect::<io::Result<_>>()?;
+    let mut new = Vec::new();
+    for line in lines(Box::new(file)) {
+        let line = line?;
+        if !within.contains(&line) {
+            new.extend_from_slice(&line);
+            new.push(b'\n');
         }
     }
-    others.next().is_none()
+    Ok(new)
+}
+
+/// The snapshots of a recording: their ids and places.
+fn snapshots_of(recording: &Path) -> io::Result<HashSet<(u64, u64)>> {
+    let lines = Source::find(recording, None, None).and_then(|source| snapshot_lines(&source));
+    snapshots_in(&lines.map_err(io::Error::other)?[..])
+}
+
+/// The snapshots that lines tell of.
+fn snapshots_in(lines: impl Read) -> io::Result<HashSet<(u64, u64)>> {
+    let mut found = HashSet::new();
+    for line in io::BufReader::new(lines.take(MAX_LINES)).lines() {
+        let line: serde_json::Value = serde_json::from_str(&line?).unwrap_or_default();
+        let number = |key: &str| line[key].as_u64().unwrap_or(u64::MAX);
+        found.insert((number("id"), number("anchor_byte")));
+    }
+    Ok(found)
 }

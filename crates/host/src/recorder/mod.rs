@@ -43,7 +43,7 @@ mod snapshots;
 mod syncing;
 mod withhold;
 
-pub use append::{Addition, AppendError, adopt_sidecars, append_part, describe, is_locked};
+pub use append::{Addition, Adopted, AppendError, adopt_sidecars, append_part, describe, is_locked};
 pub use failure::{FailureAction, OnFailure};
 pub use file::{CreateError, IfExists, RecordingFile, RunningDigest, digest_of, file_digest};
 use foreign::ForeignTap;

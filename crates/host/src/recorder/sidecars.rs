@@ -115,7 +115,7 @@ pub fn write_sidecars(recording: &Path) -> Result<(), SourceError> {
 }
 
 /// The snapshots of a recording, a line each.
-fn snapshot_lines(source: &Source) -> Result<Vec<u8>, SourceError> {
+pub(super) fn snapshot_lines(source: &Source) -> Result<Vec<u8>, SourceError> {
     let mut lines = Vec::new();
     let mut reader = source.open()?;
     let started = reader.header().started.unwrap_or(WallTime::ZERO);
