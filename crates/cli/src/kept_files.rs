@@ -1,6 +1,7 @@
 //! `rec --snapshots`: what keeps the files of a session while it is recorded.
 
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use tapdeck::trees::{HookCommand, Keeper, Provider};
@@ -87,5 +88,28 @@ pub(crate) fn plan(asked: Option<&SnapshotsArg>, launch: &Launch) -> Result<Opti
         };
     }
     let folder = launch.command.cwd.clone().map_or_else(std::env::current_dir, std::path::absolute)?;
+    if let Some(SnapshotsArg::Shell(line)) = asked {
+        check_line(line, &folder)?;
+    }
     Ok(Some(Plan { provider, folder }))
+}
+
+/// Refuses a command line that begins with a word that no shell could run.
+fn check_line(line: &str, folder: &Path) -> Result<()> {
+    let is_plain = |c: char| c.is_alphanumeric() || "._-/+:@%".contains(c);
+    let word = line.split_whitespace().next().unwrap_or_default();
+    if !word.chars().all(is_plain) {
+        // Variables, quotes and the like are for the shell to read.
+        return Ok(());
+    }
+    #[expect(clippy::disallowed_methods, reason = "it asks the shell, and starts no session's program")]
+    let mut shell = Command::new("/bin/sh");
+    shell.args(["-c", "command -v -- \"$1\"", "sh", word]).current_dir(folder);
+    shell.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    match shell.status() {
+        Ok(status) if !status.success() => Err(Failure::usage(format!(
+            "--snapshots {line:?}: there is no program {word:?}; use git, command, off or a command line"
+        ))),
+        _ => Ok(()),
+    }
 }

@@ -211,18 +211,22 @@ pub(crate) fn range(text: &str) -> Result<(Option<Position>, Option<Position>), 
     Err(wrong)
 }
 
-/// A marker to set, such as `1:00=tests`.
+/// A marker to set, such as `1:00=tests`. The first `=` ends the position, in which `\=` stands for
+/// an equals sign.
 pub(crate) fn mark(text: &str) -> Result<(Position, String), String> {
-    let mut wrong = "expected WHERE=LABEL, such as 1:00=tests".to_owned();
-    // The label of the position may have an equals sign in it.
-    for (at, _) in text.match_indices('=') {
-        match (position(&text[..at]), &text[at + 1..]) {
-            (Ok(_), "") => wrong = "expected a label after =".to_owned(),
-            (Ok(position), label) => return Ok((position, label.to_owned())),
-            (Err(why), _) => wrong = why,
-        }
+    let ends = |(at, _): &(usize, &str)| !text[..*at].ends_with('\\');
+    let Some((at, _)) = text.match_indices('=').find(ends) else {
+        return Err("expected WHERE=LABEL, such as 1:00=tests".to_owned());
+    };
+    let (place, label) = (text[..at].replace("\\=", "="), &text[at + 1..]);
+    let position = position(&place).map_err(|why| {
+        format!("{place:?} is no place: {why}; the first = ends it, and \\= is an equals sign in it")
+    })?;
+    if label.is_empty() {
+        Err("expected a label after =".to_owned())
+    } else {
+        Ok((position, label.to_owned()))
     }
-    Err(wrong)
 }
 
 #[cfg(test)]
@@ -266,6 +270,8 @@ mod tests {
         }
         assert_eq!(mark("1:00=a=b"), Ok((secs(60.0), "a=b".to_owned())));
         assert_eq!(mark("@x=y"), Ok((moment("x"), "y".to_owned())));
+        assert_eq!(mark("@a..b=c=new"), Ok((moment("a..b"), "c=new".to_owned())));
+        assert_eq!(mark("@a..b\\=c=new"), Ok((moment("a..b=c"), "new".to_owned())));
         for bad in ["", "1:00", "1:00=", "x=y"] {
             assert!(mark(bad).is_err(), "{bad}");
         }

@@ -1,10 +1,13 @@
 //! Finding live sessions and talking to them, for all commands about sessions.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
-use tapdeck_host::processes;
+use rustix::time::Timespec;
+use tapdeck_core::Time;
 use tapdeck_host::registry::Listing;
+use tapdeck_host::{Clock, processes};
 use tapdeck_proto::bus::{Ask, Role};
 pub(crate) use tapdeck_serve::client::ANSWER;
 use tapdeck_serve::client::{self, Bus};
@@ -28,6 +31,36 @@ pub(crate) fn alive() -> Result<(PathBuf, Vec<Listing>)> {
 /// Finds the session of this id or name; without one, the only session there is.
 pub(crate) fn find(which: Option<&str>) -> Result<Listing> {
     Ok(client::find(which)?)
+}
+
+/// How long a session that has just been started may take to be listed, and how often to look.
+const LISTED: Duration = Duration::from_secs(1);
+const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
+
+/// The id of the session that this command runs in: the innermost one whose terminal it is on.
+pub(crate) fn around() -> Option<String> {
+    if let Ok(exported) = std::env::var(SESSION_VAR) {
+        return Some(exported);
+    }
+    let program = |pid: &str| std::fs::read_link(format!("/proc/{pid}/exe")).ok();
+    let own = program("self")?;
+    let mut hosts = processes::terminals_above(std::process::id());
+    hosts.retain(|pid| program(&pid.to_string()).as_ref() == Some(&own));
+    let clock = Clock::start();
+    loop {
+        let sessions = alive().ok()?.1;
+        let of = |host: &u32| sessions.iter().find(|session| session.pid == *host);
+        if let Some(session) = hosts.iter().find_map(of) {
+            return Some(session.id.clone());
+        }
+        // A program may be faster than the list of sessions.
+        if hosts.is_empty() || clock.now().mono >= Time::ZERO + LISTED {
+            let around = |session: &&Listing| processes::shows_on_terminal_of(session.pid);
+            return sessions.iter().find(around).map(|session| session.id.clone());
+        }
+        // Interrupted, it only looks earlier.
+        let _ = rustix::event::poll(&mut [], Some(&LOOK));
+    }
 }
 
 /// The id of a live session, or the name as it is: the broker knows sessions of other hosts, too.

@@ -300,6 +300,8 @@ pub enum Loss {
     Snapshot,
     /// Events of kinds that only the source knows.
     Other,
+    /// The size of the terminal.
+    Size,
     /// Times: the target has none.
     Timing,
     /// The pause between the last that the target carries and the end.
@@ -329,6 +331,7 @@ impl fmt::Display for Loss {
             Self::Mark => "the recorder's own marks",
             Self::Snapshot => "snapshots",
             Self::Other => "events of unknown kinds",
+            Self::Size => "the size of the terminal",
             Self::Timing => "times",
             Self::Pause => "the pause at the end",
             Self::Colours => "colors without an equivalent (replaced)",
@@ -384,6 +387,11 @@ impl Losses {
     /// Counts the fields of a header that a target does not carry.
     pub(crate) fn drop_fields(&mut self, header: &Header, carried: &[Field]) {
         self.add_many(Loss::Header, header.fields().filter(|field| !carried.contains(field)).count() as u64);
+    }
+
+    /// Counts the size of the terminal, for a target that has no place for it.
+    pub(crate) fn drop_size(&mut self, header: &Header) {
+        self.add_many(Loss::Size, u64::from(header.size.is_some()));
     }
 
     /// Counts an event that is dropped whole.

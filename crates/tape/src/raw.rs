@@ -64,6 +64,7 @@ pub(crate) struct RawWriter {
 impl EventWriter for RawWriter {
     fn begin(&mut self, header: &Header, _: &mut Parts) {
         self.losses.drop_fields(header, &[]);
+        self.losses.drop_size(header);
     }
 
     fn event(&mut self, event: &Event, out: &mut Parts) {

@@ -134,6 +134,7 @@ impl EventWriter for TtyrecWriter {
     fn begin(&mut self, header: &Header, _: &mut Parts) {
         self.start_us = header.started.unwrap_or_default().as_micros();
         self.losses.drop_fields(header, &[Field::Pipes]);
+        self.losses.drop_size(header);
     }
 
     fn event(&mut self, event: &Event, out: &mut Parts) {
@@ -183,6 +184,7 @@ mod tests {
         }
         assert_eq!(writer.losses().of(Loss::Input).events, 1);
         assert_eq!(writer.losses().of(Loss::Resize).events, 1);
+        assert_eq!(writer.losses().of(Loss::Size).events, 1);
     }
 
     #[test]

@@ -50,6 +50,8 @@ Positions for --from, --to, --cut and --mark, all in the times of IN:
   line:12      when a line was complete, as branch-points counts lines
   byte:4096    a number of bytes of output
 
+In --mark WHERE=LABEL the first = ends WHERE; write \\= for one in a marker's own label.
+
 A cut carries the screen: what follows looks as it did, with its scrollback. Use scrub to remove what
 was shown, because it may still be on the screen after a cut. --idle-time-limit applies before --speed.
 An edited .ahr says in its meta.json what was done to which recording, and is not sealed.

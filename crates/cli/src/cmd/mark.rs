@@ -5,8 +5,7 @@ use tapdeck_proto::bus::{Mark, Role};
 
 use crate::ending::Ending;
 use crate::failure::{Failure, Result};
-use crate::sessions::{Which, ask, connect, find};
-use crate::snapshot_door::SESSION_VAR;
+use crate::sessions::{Which, around, ask, connect, find};
 
 /// Add a marker to the recordings of a session.
 #[derive(Args)]
@@ -16,8 +15,8 @@ the newest output of the session. C-\\ m adds one in attach, and m in view.
 
 Examples:
   tapdeck mark build 'tests begin'
-  tapdeck mark 'tests begin'         the only session
-  tapdeck mark                       the only session, without a label
+  tapdeck mark 'tests begin'         the session around this command, or the only one
+  tapdeck mark                       the same, without a label
   tapdeck mark build \"\"             without a label")]
 pub(crate) struct MarkArgs {
     #[command(flatten)]
@@ -37,8 +36,7 @@ pub(crate) fn run(args: &MarkArgs) -> Result {
     if label.chars().any(char::is_control) {
         return Err(Failure::usage("a label has no line ends and no control characters"));
     }
-    let session = session.or_else(|| std::env::var(SESSION_VAR).ok());
-    let listing = find(session.as_deref())?;
+    let listing = find(session.or_else(around).as_deref())?;
     let mut bus = connect(&listing, "mark", Role::Human)?;
     ask(&mut bus, &Mark { label })?;
     Ok(Ending::Done)

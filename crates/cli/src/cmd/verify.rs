@@ -8,7 +8,7 @@ use clap::Args;
 use serde_json::{Value, json};
 use tapdeck::convert::Digest;
 use tapdeck_core::Time;
-use tapdeck_host::{SEALED_SIDECARS, Source, SourceError};
+use tapdeck_host::{SEALED_SIDECARS, Source, SourceError, is_locked};
 use tapdeck_tape::ahr::parts::{INSTRUCTIONS, SEAL};
 use tapdeck_tape::ahr::{Ending as Ended, Mark, Summary};
 use tapdeck_tape::seal::{self, SealKey, SealReport, Verdict};
@@ -27,8 +27,9 @@ use crate::seal_key::read_key;
 #[command(after_help = "\
 Reports each damaged range with its offset in the file and its content. Recordings in other formats
 are read to the end; an asciicast v3 or a typescript without its end, as a killed recorder leaves it,
-is incomplete, and so is a recording that says that output was lost. With the key of a sealed recording (rec --seal), it also detects changes,
-removed blocks and truncation.
+is incomplete, and so is a recording that says that output was lost. One that is being recorded is in
+progress. With the key of a sealed recording (rec --seal), it also detects changes, removed blocks and
+truncation.
 
 Exit codes:
   0   intact
@@ -80,11 +81,14 @@ fn check(path: &Path, input: &InputArgs, key: Option<&SealKey>, as_json: bool) -
     let summary = summarise(&source)?;
     let digest = Digest::of(&source);
     let sealed = key.map(|key| check_seal(&source, key)).transpose()?;
+    let in_progress = summary.ending.is_none() && is_locked(path);
     let seal_is_there = source.all_meta().iter().any(|m| m.seal.is_some());
     if as_json {
-        print_json(&to_json(&source, &summary, &digest, sealed.as_ref(), seal_is_there));
+        let mut value = to_json(&source, &summary, &digest, sealed.as_ref(), seal_is_there);
+        value["in_progress"] = in_progress.into();
+        print_json(&value);
     } else {
-        report(path, &summary, &digest);
+        report(path, &summary, &digest, in_progress);
         report_additions(&source, seal_is_there);
         match &sealed {
             Some(sealed) => report_seal(sealed),
@@ -144,7 +148,8 @@ fn check_other(source: &Source, as_json: bool) -> Result<bool> {
     if lost > 0 {
         notes.push(format!("{} of output were lost while recording", human::bytes(lost)));
     }
-    if !damaged && !ended && tells_end(source, reader.header()) {
+    let in_progress = !ended && is_locked(path);
+    if !damaged && !ended && !in_progress && tells_end(source, reader.header()) {
         notes.push("no end is recorded: the recorder was killed, or the disk was full".to_owned());
     }
     let whole = notes.is_empty();
@@ -153,20 +158,23 @@ fn check_other(source: &Source, as_json: bool) -> Result<bool> {
         let value = json!({
             "file": path.to_string_lossy(), "format": format, "whole": whole, "events": events,
             "output_bytes": output_bytes, "duration_ns": end.as_nanos(), "notes": notes, "more_notes": more,
+            "in_progress": in_progress,
         });
         print_json(&value);
         return Ok(whole);
     }
     print(format_args!(
-        "{}: {}: {format}, {events} events, {} of output, {}\n",
+        "{}: {}: {format}, {}, {} of output, {}{}\n",
         printable(path),
         match (whole, damaged) {
             (true, _) => "whole",
             (false, true) => "damaged",
             (false, false) => "incomplete",
         },
+        human::count(events, "event"),
         human::bytes(output_bytes),
         human::duration(end.since_start()),
+        if in_progress { ", in progress" } else { "" },
     ));
     for note in &notes {
         print(format_args!("  {}\n", human::printable(note)));
@@ -241,7 +249,7 @@ fn report_additions(source: &Source, sealed: bool) {
     }
     for path in source.beside() {
         if path.to_string_lossy().ends_with(INSTRUCTIONS) {
-            print(format_args!("  {} is not sealed: it was written later\n", printable(&path)));
+            print(format_args!("  written later{not_sealed}: {}\n", printable(&path)));
         }
     }
 }
@@ -253,7 +261,7 @@ fn printable(path: &Path) -> String {
 /// The most remarks that are printed; others are only counted.
 const MAX_NOTES: usize = 1_000;
 
-fn report(path: &Path, s: &Summary, digest: &Digest) {
+fn report(path: &Path, s: &Summary, digest: &Digest, in_progress: bool) {
     let whole = match (s.is_whole(), s.lost_while_recording()) {
         (false, _) => "damaged",
         (true, 1..) => "incomplete",
@@ -262,13 +270,14 @@ fn report(path: &Path, s: &Summary, digest: &Digest) {
     let ended = match s.ending {
         Some(Ended::Exit(code)) => format!("ended with exit code {}", code.cast_signed()),
         Some(Ended::Signal(signal)) => format!("ended by signal {signal}"),
+        None if in_progress => "in progress".into(),
         None => "no end recorded".into(),
     };
     print(format_args!(
-        "{}: {whole}: {} blocks, {} records, {} of output, {}, {ended}\n",
+        "{}: {whole}: {}, {}, {} of output, {}, {ended}\n",
         printable(path),
-        s.blocks,
-        s.records,
+        human::count(s.blocks, "block"),
+        human::count(s.records, "record"),
         human::bytes(s.output_bytes),
         human::duration(s.duration()),
     ));

@@ -3,7 +3,7 @@
 use tapdeck_proto::bus::{MAX_LABEL, Mark};
 
 use crate::live::{Detached, text};
-use crate::support::{Home, PATIENCE, Seat, eventually};
+use crate::support::{Home, PATIENCE, Seat, TAPDECK, eventually};
 
 /// The labels of the markers in a recording.
 fn labels(home: &Home, recording: &str) -> Vec<String> {
@@ -88,4 +88,29 @@ fn people_who_watch_add_markers_with_labels() {
     seat.end();
     eventually("the session to end", || home.run(["ls", "-q"]).stdout.is_empty());
     assert_eq!(labels(&home, "a.ahr"), ["in one", "by hand", "from the viewer"]);
+}
+
+/// With a second session, the only one was asked for.
+#[test]
+fn a_program_marks_the_recording_around_it() {
+    let home = Home::new();
+    let other = home.run(["rec", "-d", "--name", "other", "other.ahr", "--", "cat"]);
+    assert!(other.status.success(), "{}", text(&other));
+    let mut seat = Seat::new(home.tapdeck(["rec", "-q", "a.ahr", "--", "sh"]));
+    seat.wait_text("$");
+    seat.send(format!("{TAPDECK} mark 'from within' && echo mar''ked\r"));
+    seat.wait_text("marked");
+    seat.send("exit\r");
+    assert!(seat.end().success());
+    eventually("the recording to be finished", || home.is_finished("a.ahr"));
+    assert_eq!(labels(&home, "a.ahr"), ["from within"]);
+    // In a detached session, too.
+    let script = format!("{TAPDECK} mark detached && echo done");
+    let out = home.run(["rec", "-d", "--name", "b", "b.ahr", "--", "sh", "-c", &script]);
+    assert!(out.status.success(), "{}", text(&out));
+    eventually("the recording to be finished", || home.is_finished("b.ahr"));
+    assert_eq!(labels(&home, "b.ahr"), ["detached"]);
+    assert!(home.run(["kill", "other", "b"]).status.success());
+    eventually("the other to be finished", || home.is_finished("other.ahr"));
+    assert_eq!(labels(&home, "other.ahr"), [""; 0]);
 }

@@ -284,3 +284,40 @@ fn copies_beside_a_recording_are_not_added_to_it() {
     assert_eq!(std::fs::read(home.path("a.ahr")).expect("read"), added);
     assert_eq!(files(&home), ["a.ahr", "key"]);
 }
+
+/// An asciicast in progress was said to be from a recorder that was killed.
+#[test]
+fn recordings_in_progress_are_told_from_those_of_killed_recorders() {
+    let home = Home::new();
+    for file in ["a.cast", "a.ahr"] {
+        let out = home.run(["rec", "-d", "--name", "s", file, "--", "cat"]);
+        assert!(out.status.success(), "{}", text(&out));
+        eventually("the recording to begin", || home.path(file).metadata().is_ok_and(|m| m.len() > 0));
+        if file == "a.ahr" {
+            ok(&home, &["instruct", file, "--at", "byte:0", "use tabs"]);
+        }
+        let said = ok(&home, &["verify", file]);
+        assert!(said.contains("whole") && said.contains("in progress"), "{said}");
+        assert!(!said.contains("killed") && !said.contains("sealed"), "{said}");
+        let json: Value = serde_json::from_str(&ok(&home, &["verify", "--json", file])).expect("JSON");
+        assert_eq!((&json["in_progress"], &json["whole"]), (&true.into(), &true.into()));
+        ok(&home, &["kill", "s"]);
+        eventually("the session to end", || home.run(["ls", "-q"]).stdout.is_empty());
+        let said = ok(&home, &["verify", file]);
+        assert!(!said.contains("in progress"), "{said}");
+    }
+}
+
+#[test]
+fn programs_that_keep_files_are_looked_for_at_the_start() {
+    let home = Home::new();
+    let rec = |line: &str| home.run(["rec", "-q", "--overwrite", "--snapshots", line, "a.ahr", "--", "true"]);
+    let refused = rec("gti");
+    assert_eq!(refused.status.code(), Some(2), "{}", text(&refused));
+    assert!(text(&refused).contains("there is no program \"gti\""), "{}", text(&refused));
+    assert!(!home.path("a.ahr").exists());
+    for line in ["true --all", "KEEP=1 true", "off"] {
+        let out = rec(line);
+        assert!(out.status.success(), "{line}: {}", text(&out));
+    }
+}

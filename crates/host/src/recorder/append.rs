@@ -227,7 +227,8 @@ pub fn adopt_sidecars(recording: &Path) -> Result<Adopted, AppendError> {
     Ok(adopted)
 }
 
-/// Puts into a recording that is about to be continued what files beside it say and it does not. Returns its new length.
+/// Puts into a recording that is about to be continued what files beside it say and it does not.
+/// Returns its new length.
 pub(super) fn adopt_before_append(file: &DiskFile, recording: &Path) -> Result<u64, AppendError> {
     let system = |why| AppendError::Write { path: recording.to_owned(), why };
     let mut addition = match Addition::to(file.try_clone().map_err(system)?, recording) {
@@ -336,7 +337,7 @@ impl Addition {
     }
 }
 
-/// Whether a part begins with all that a reader gives. A part only grows, and a copy of it does not.
+/// Whether a part begins with all that a reader gives: a part only grows, and a copy does not.
 fn is_beginning(part: impl Read, copy: impl Read) -> bool {
     let mut within = io::BufReader::new(part).bytes();
     let mut copy = io::BufReader::new(copy).bytes();

@@ -31,7 +31,7 @@ pub(super) fn losses_that_matter(to: To, losses: &[(Loss, Count)]) -> Option<Str
 /// What could not be carried, as a sentence's end.
 pub(crate) fn losses_text(losses: &[(Loss, Count)]) -> String {
     let one = |(loss, count): &(Loss, Count)| match (loss, count) {
-        (Loss::Timing | Loss::Pause, _) => loss.to_string(),
+        (Loss::Timing | Loss::Pause | Loss::Size, _) => loss.to_string(),
         (_, Count { events, bytes: 0 }) => format!("{loss}: {events}"),
         (_, Count { events, bytes }) => format!("{loss}: {events} with {}", human::bytes(*bytes)),
     };
@@ -49,6 +49,7 @@ pub(super) fn losses_json(losses: &[(Loss, Count)]) -> Vec<Value> {
         Loss::Signal => "signal",
         Loss::Mark => "mark",
         Loss::Snapshot => "snapshot",
+        Loss::Size => "size",
         Loss::Timing => "timing",
         Loss::Pause => "pause",
         Loss::Header => "header",
