@@ -275,8 +275,8 @@ impl Term {
         self.leftovers().undo()
     }
 
-    /// Returns [`Self::undo_modes`] for a terminal that shows both screens in the same place, so that
-    /// there is no switch of screens to undo.
+    /// Returns [`Self::undo_modes`] for a terminal that shows both screens in the same place, so
+    /// that there is no switch of screens to undo.
     pub fn undo_in_place(&self) -> Vec<u8> {
         let (left, screen) = (self.leftovers(), self.m.screen_index());
         let here = |all: [u8; 2]| [all[screen], 0];

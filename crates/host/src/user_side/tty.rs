@@ -136,8 +136,8 @@ pub(crate) fn window_size(fd: impl AsFd) -> io::Result<WinSize> {
     Ok(WinSize { cols: size.ws_col, rows: size.ws_row, x_pixels: size.ws_xpixel, y_pixels: size.ws_ypixel })
 }
 
-/// Sets the terminal of standard output up for typing at a shell, as `stty sane` does. Returns false
-/// if there is none.
+/// Sets the terminal of standard output up for typing at a shell, as `stty sane` does. Returns
+/// false if there is none.
 ///
 /// # Errors
 /// When the system refuses.

@@ -642,8 +642,8 @@ impl View {
         }
     }
 
-    /// Gives the terminal back in order, with the user's screen. The last screen of a session that is
-    /// over stays on it, because no client can look at it again.
+    /// Gives the terminal back in order, with the user's screen. The last screen of a session that
+    /// is over stays on it, because no client can look at it again.
     pub(super) fn leave(&mut self, over: Option<&AttachEnd>) {
         if self.keyboard.screen_size().is_some() {
             self.uncover();
