@@ -63,6 +63,12 @@ pub(crate) fn around() -> Option<String> {
     }
 }
 
+/// Finds the session of exactly this id or name, if there is one.
+pub(crate) fn find_exactly(name: &str) -> Result<Option<Listing>> {
+    let is_called = |listing: &Listing| listing.id == name || listing.name.as_deref() == Some(name);
+    Ok(alive()?.1.into_iter().find(is_called))
+}
+
 /// The id of a live session, or the name as it is: the broker knows sessions of other hosts, too.
 pub(crate) fn id_or_name(name: &str) -> String {
     find(Some(name)).map_or_else(|_| name.to_owned(), |listing| listing.id)
@@ -78,9 +84,9 @@ pub(crate) fn split_turn_id(text: &str) -> (&str, Option<u64>) {
 pub(crate) fn not_within(listing: &Listing) -> Result<()> {
     let exported = std::env::var_os(SESSION_VAR).is_some_and(|own| *own == *listing.id);
     if exported || processes::shows_on_terminal_of(listing.pid) {
-        let id = &listing.id;
+        let name = listing.shown();
         return Err(Failure::usage(format!(
-            "this runs in session {id}, which would show itself without end: run it in another terminal"
+            "this runs in session {name}, which would show itself without end: run it in another terminal"
         )));
     }
     Ok(())

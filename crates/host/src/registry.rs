@@ -48,6 +48,13 @@ pub struct Listing {
     pub human_token: String,
 }
 
+impl Listing {
+    /// What people call the session: its name, or its id.
+    pub fn shown(&self) -> &str {
+        self.name.as_deref().unwrap_or(&self.id)
+    }
+}
+
 /// The folder for the sockets of live sessions: the one of the user's login, or a private one under
 /// `/tmp`.
 pub fn folder() -> io::Result<PathBuf> {

@@ -7,10 +7,13 @@
 mod notice;
 mod view;
 
+use std::ffi::OsString;
+
 use clap::Args;
 use rustix::termios::isatty;
 use tapdeck_core::Exit;
-use tapdeck_host::{Keyboard, signals};
+use tapdeck_host::registry::Listing;
+use tapdeck_host::{Keyboard, signals, terminal_size};
 use tapdeck_proto::attach::Opened;
 use tapdeck_serve::client::{Attach, Attachment};
 use tapdeck_serve::door::Address;
@@ -18,9 +21,9 @@ use tapdeck_serve::door::Address;
 use crate::config::{Config, Scrollback};
 use crate::ending::{Ending, say};
 use crate::failure::{Failure, Result};
-use crate::parse;
 use crate::screen::detach_keys::DetachKeys;
-use crate::sessions::{Which, find, not_within};
+use crate::sessions::{Which, find, find_exactly, not_within};
+use crate::{detached_host, parse};
 use view::View;
 
 /// Attach this terminal to a live session.
@@ -36,6 +39,8 @@ Examples:
   tapdeck attach build --read-only
   tapdeck attach build --takeover
   tapdeck attach build --scrollback 1000
+  tapdeck attach -A work                 your shell, started if it does not run
+  tapdeck attach -A build -- make watch
   tapdeck attach build --detach-keys 'C-p C-q'")]
 pub(crate) struct AttachArgs {
     #[command(flatten)]
@@ -46,12 +51,18 @@ pub(crate) struct AttachArgs {
     /// Take the stick (control) at once, even from another person
     #[arg(long)]
     takeover: bool,
+    /// Start the session of this name in the background if it does not run
+    #[arg(short = 'A', long, requires = "session")]
+    or_run: bool,
     #[command(flatten)]
     view: ViewArgs,
+    /// With -A, the program and its arguments [default: your shell]
+    #[arg(value_name = "CMD", last = true, requires = "or_run")]
+    command: Vec<OsString>,
 }
 
 /// How a terminal shows a session.
-#[derive(Args)]
+#[derive(Args, Default)]
 pub(crate) struct ViewArgs {
     /// Detach with these one or two keys; `none` disables it [default: C-\ d, or that of the
     /// configuration]
@@ -87,11 +98,36 @@ pub(crate) struct ViewOptions {
 
 pub(crate) fn run(args: &AttachArgs) -> Result {
     let options = args.view.options()?;
-    let listing = find(args.which.session.as_deref())?;
-    not_within(&listing)?;
-    let wish =
-        Attach::new("attach").token(&*listing.human_token).read_only(args.read_only).takeover(args.takeover);
-    let name = listing.name.as_deref().unwrap_or(&listing.id);
+    let listing = match args.which.session.as_deref() {
+        Some(name) if args.or_run => find_or_start(name, &args.command)?,
+        which => find(which)?,
+    };
+    let wish = Attach::new("attach").read_only(args.read_only).takeover(args.takeover);
+    attach_to(&listing, options, wish)
+}
+
+/// The session of this name, which is started if there is none.
+fn find_or_start(name: &str, command: &[OsString]) -> Result<Listing> {
+    if let Some(listing) = find_exactly(name)? {
+        return Ok(listing);
+    }
+    let name = parse::session_name(name).map_err(Failure::usage)?;
+    let mut ours = vec!["run".into(), "--detached-host".into(), "--name".into(), OsString::from(&name)];
+    ours.extend(terminal_size().map(|size| format!("--size={}x{}", size.cols, size.rows).into()));
+    ours.push("--".into());
+    ours.extend_from_slice(command);
+    match detached_host::start(ours) {
+        Ok(id) => find(Some(&id)),
+        // Another command may have started it at the same time.
+        Err(failure) => find_exactly(&name)?.ok_or(failure),
+    }
+}
+
+/// Attaches to a session of this user.
+pub(crate) fn attach_to(listing: &Listing, options: ViewOptions, wish: Attach<'_>) -> Result {
+    not_within(listing)?;
+    let wish = wish.token(&*listing.human_token);
+    let name = listing.shown();
     let reattach = format!("tapdeck attach {name}");
     let from = Target { id: name, reattach: &reattach, is_remote: false };
     show(options, &from, &wish, |wish| Ok(Attachment::open(&Address::Unix(listing.socket.clone()), wish)?))

@@ -71,7 +71,7 @@ pub(crate) fn run(args: &PeekArgs) -> Result {
     // The last look at an ended session ends it, so a failed recording is told now or never.
     let failed = ask(&mut bus, &InfoWanted::Brief)?.status.recording_error;
     if let Some(why) = failed {
-        say(format_args!("the recording of {} failed: {why}", listing.name.as_ref().unwrap_or(&listing.id)));
+        say(format_args!("the recording of {} failed: {why}", listing.shown()));
     }
     if let Some(path) = &args.output {
         return args.write_picture(&mut bus, path);

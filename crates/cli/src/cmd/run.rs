@@ -4,11 +4,14 @@
 use std::ffi::OsString;
 
 use clap::Args;
+use tapdeck_serve::client::Attach;
 
+use crate::cmd::attach::{ViewArgs, attach_to};
 use crate::door_args::{DoorArgs, OpenDoors};
 use crate::ending::Ending;
 use crate::failure::Result;
 use crate::session_args::{SessionArgs, VariableArgs, hold_signals};
+use crate::sessions::find_exactly;
 use crate::shell_integration::ShellIntegrationArgs;
 use crate::{detached_host, snapshot_door};
 
@@ -28,6 +31,7 @@ Examples:
   tapdeck run --timeout 10m -- make test
   tapdeck run --shell-integration -- zsh  with exact turns; see tapdeck turns
   tapdeck run -d --name build -- bash    in the background; see tapdeck attach, ls, peek, send
+  tapdeck run -A --name work             attach to work if it runs
   tapdeck run --on docker:debian:12 --mount .:/work --cwd /work -- bash
   tapdeck run --on ssh:ada@example.org   a shell on another host
   tapdeck run --bus unix:/run/user/1000/agent.sock -- claude
@@ -44,6 +48,9 @@ pub(crate) struct RunArgs {
     /// Set TAPDECK_SESSION in the program's environment
     #[arg(long)]
     export_session: bool,
+    /// If a session of this name runs already, attach to it instead
+    #[arg(short = 'A', long, requires = "name", conflicts_with = "detach")]
+    or_attach: bool,
     /// With --headless, do not print the final screen
     #[arg(short, long)]
     quiet: bool,
@@ -53,6 +60,11 @@ pub(crate) struct RunArgs {
 }
 
 pub(crate) fn run(args: &RunArgs) -> Result {
+    if let Some(name) = args.doors.name.as_deref().filter(|_| args.or_attach)
+        && let Some(listing) = find_exactly(name)?
+    {
+        return attach_to(&listing, ViewArgs::default().options()?, Attach::new("attach"));
+    }
     let mut launch = args.session.launch(&args.command)?;
     args.variables.apply(&mut launch);
     let shell = args.shell.prepare(&launch)?;

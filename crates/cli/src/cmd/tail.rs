@@ -74,7 +74,7 @@ pub(crate) fn run(args: &TailArgs) -> Result {
     }
     stream.end();
     if let Some(why) = failed {
-        say(format_args!("the recording of {} failed: {why}", listing.name.as_ref().unwrap_or(&listing.id)));
+        say(format_args!("the recording of {} failed: {why}", listing.shown()));
     }
     Ok(Ending::Done)
 }

@@ -195,12 +195,13 @@ pub(crate) fn run_viewed(own: Option<WinSize>) -> Result {
         Ok(())
     };
     let Watched { ending, exit, recording_failed } = watch(&listing, config, mouse, begin)?;
+    let name = listing.shown().to_owned();
     let recording = listing.recording.unwrap_or_default();
     if let Some(why) = &recording_failed {
         say(format_args!("the recording in {recording} failed: {why}"));
     }
     match exit {
-        None => say(format_args!("session {id} goes on: tapdeck attach {id}, tapdeck view {id}")),
+        None => say(format_args!("session {name} goes on: tapdeck attach {name}, tapdeck view {name}")),
         Some(_) if recording_failed.is_none() => say(format_args!("recorded in {recording}")),
         Some(_) => {}
     }

@@ -424,3 +424,34 @@ fn reset_puts_a_terminal_in_order() {
     seat.end();
     assert_eq!(format!("{:?}", seat.termios()), seat.original);
 }
+
+/// A user had to know whether the session ran.
+#[test]
+fn a_session_is_started_or_attached_to() {
+    let home = Home::new();
+    let mut first =
+        Seat::with_size(home.tapdeck(["attach", "-A", "work", "--", "sh", "-c", "echo up; cat"]), 90, 20);
+    first.wait_text("up");
+    let listed = || -> Value { serde_json::from_slice(&home.run(["ls", "--json"]).stdout).expect("JSON") };
+    assert_eq!((&listed()[0]["cols"], &listed()[0]["detached"]), (&90.into(), &true.into()));
+    let mut second = Seat::new(home.tapdeck(["attach", "-A", "work"]));
+    second.wait_text("up");
+    let mut third = Seat::new(home.tapdeck(["run", "-A", "--name", "work", "--", "false"]));
+    third.wait_text("up");
+    assert_eq!(listed().as_array().map(Vec::len), Some(1));
+    for seat in [&mut first, &mut second, &mut third] {
+        seat.send("\x1cd");
+        assert!(seat.end().success());
+        assert!(seat.screen().contains("detached from work: tapdeck attach work comes back"));
+    }
+    // A part of a name is none.
+    let mut other = Seat::new(home.tapdeck(["run", "-A", "--name", "wor", "--", "sh", "-c", "exit 5"]));
+    assert_eq!(other.end().code(), Some(5));
+    let mut other = Seat::new(home.tapdeck(["attach", "-A", "new", "--", "/nonexistent"]));
+    assert_eq!(other.end().code(), Some(127));
+    assert!(other.screen().contains("command not found"), "{}", other.screen());
+    for args in [&["attach", "-A"][..], &["run", "-A", "--", "true"], &["attach", "work", "--", "true"]] {
+        assert_eq!(home.run(args).status.code(), Some(2), "{args:?}");
+    }
+    assert!(home.run(["kill", "work"]).status.success());
+}

@@ -50,7 +50,7 @@ pub(crate) fn run(args: &RecArgs, session: &str) -> Result {
     let from = started.from;
     if !args.quiet {
         let since = if from == 0 { "its beginning".to_owned() } else { format!("byte {from} of its output") };
-        say(format_args!("recording {} from {since} in {text}; Ctrl-C stops the recording", listing.id));
+        say(format_args!("recording {} from {since} in {text}; Ctrl-C stops the recording", listing.shown()));
     }
     ask(&mut bus, &Sub { frames: Frames::None, out: false, ..Sub::default() })?;
     follow(&mut bus, &mut keyboard, text, &path, args.quiet)

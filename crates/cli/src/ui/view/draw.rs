@@ -476,7 +476,7 @@ impl App {
     fn quit_question(&self) -> String {
         let Origin::Live(live, _) = &self.origin else { return String::new() };
         if live.link().outlives() {
-            "The program still runs.   y leave it running   e end it   n stay".to_owned()
+            "The program still runs.   Enter leave it running   e end it   n stay".to_owned()
         } else {
             "The program still runs.   e end it and quit   n stay".to_owned()
         }

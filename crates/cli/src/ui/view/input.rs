@@ -408,7 +408,7 @@ impl App {
                 self.notice.iter_mut().for_each(|notice| notice.until = Time::MAX);
                 Effect::Nothing
             }
-            KeyCode::Char('y' | 'Y' | 'q') if live.link().outlives() => Effect::Quit,
+            KeyCode::Enter | KeyCode::Char('y' | 'Y' | 'q') if live.link().outlives() => Effect::Quit,
             _ => Effect::Nothing,
         }
     }

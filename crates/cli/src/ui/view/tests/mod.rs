@@ -732,10 +732,12 @@ fn leaving_a_live_program_is_asked_about() {
     );
     assert_eq!(stage.send("n"), Effect::Nothing);
     assert_eq!(stage.send("qy"), Effect::Nothing, "it would not go on without the viewer");
+    assert_eq!(stage.send("q\r"), Effect::Nothing);
     link.0.borrow_mut().outlives = true;
     stage.send("q");
     assert!(stage.screen().contains("leave it running"), "{}", stage.screen());
     assert_eq!(stage.send("y"), Effect::Quit);
+    assert_eq!(stage.send("q\r"), Effect::Quit, "Enter does what is asked first");
     assert!(!link.0.borrow().ended);
     assert_eq!(stage.send("qe"), Effect::Nothing, "how it ends is seen first");
     assert!(link.0.borrow().ended && !stage.app.has_left());
