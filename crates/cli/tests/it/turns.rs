@@ -290,6 +290,41 @@ fn a_prompt_waits_for_a_program_that_has_only_begun() {
     assert!(code == 1 && said.contains("stalled: ") && said.contains("nothing was sent"), "{said}");
 }
 
+/// A full-screen program without rules: its activity alone said that it had taken the prompt, and
+/// the prompt was sent only when all the time was over.
+#[test]
+fn a_full_screen_program_without_rules_is_given_its_prompts() {
+    if !has("python3") {
+        return;
+    }
+    let script = r#"
+import os, sys, termios, tty
+tty.setraw(0)
+deaf = sys.argv[1] == "deaf"
+os.write(1, b"\x1b[?1049h\x1b[?2004hready\r\n> ")
+text = b""
+while True:
+    data = os.read(0, 4096).replace(b"\x1b[200~", b"").replace(b"\x1b[201~", b"")
+    if data.endswith(b"\r") and not deaf:
+        os.write(1, b"\x1b[H\x1b[2Jyou said " + text + b"\r\n> ")
+        text = b""
+    else:
+        text += data.replace(b"\r", b"")
+        os.write(1, b"\x1b[2;1H\x1b[K> " + text)
+"#;
+    let home = Home::new();
+    std::fs::write(home.path("bot.py"), script).expect("written");
+    for (manner, code, says) in [("hears", 0, "submitted: "), ("deaf", 1, "stalled: Enter was sent once")] {
+        let session = Session::start(&home, &[], &["python3", "bot.py", manner]);
+        session.wait("idle");
+        let limit = if code == 0 { "600" } else { "4" };
+        let (got, said) = session.tapdeck(&["paste", "@", "good morning", "--timeout", limit]);
+        assert!(got == code && said.contains(says), "{manner}: {said}");
+        let heard = session.tapdeck(&["peek", "@"]).1.contains("you said good morning");
+        assert_eq!(heard, code == 0, "{manner}");
+    }
+}
+
 /// A command, the bell of this terminal and the desktop are told of a change, and only of those
 /// that were asked for.
 #[test]

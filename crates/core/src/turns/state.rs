@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tapdeck_term::{Term, is_unsafe};
 
 use super::detector::{At, Detector, Phase, Run};
+use super::input::Typing;
 use super::journal::TooEarly;
 use super::judge::{Held, Screen};
 use super::page::{self, skeleton};
@@ -60,6 +61,11 @@ impl Detector {
         self.at_rest = None;
         judgement.compare(shown);
         judgement.compare(self.journal_says(now));
+        let answered = self.judgement.state == AgentState::Blocked && judgement.state == AgentState::Idle;
+        if answered && self.input_field(term).is_some_and(|field| field.is_empty()) {
+            // What was typed into a dialog is no beginning of the next question.
+            self.typing = Typing::default();
+        }
         self.set_judgement(judgement);
     }
 

@@ -840,6 +840,27 @@ proptest! {
     }
 }
 
+/// A dialog that came once the prompt had been there left its answer in front of the next question.
+#[test]
+fn a_key_that_answers_a_dialog_is_no_part_of_the_next_question() {
+    let mut bench = Bench::new(&agent_with_journals(), Limits::default());
+    bench.out(0, "\x1b[?2004h\x1b[10H› ".as_bytes());
+    assert_eq!(bench.state(1000).0, AgentState::Idle);
+    bench.out(1100, b"\x1b[H\x1b[JAllow it?");
+    assert_eq!(bench.state(2000).0, AgentState::Blocked);
+    bench.type_in(2100, b"1");
+    bench.out(2200, "\x1b[H\x1b[J\x1b[10H› ".as_bytes());
+    assert_eq!(bench.state(3000).0, AgentState::Idle);
+    bench.type_in(3100, b"well?");
+    bench.out(3200, b"well?");
+    bench.type_in(3300, b"\r");
+    bench.out(3400, "\x1b[H\x1b[J› well?\r\n\r\nworking\x1b[10H› ".as_bytes());
+    bench.detector.advance(&bench.term, at(3500));
+    bench.out(4000, "\x1b[3H\x1b[Kyes\x1b[10;3H".as_bytes());
+    let turns = bench.turns(8000);
+    assert_eq!(turns.iter().map(|t| t.input.as_str()).collect::<Vec<_>>(), ["well?"]);
+}
+
 /// What decided a question was lost: only its rows were kept.
 #[test]
 fn a_question_is_told_with_the_option_that_the_keys_chose() {

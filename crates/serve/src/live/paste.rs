@@ -12,7 +12,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use tapdeck_core::turns::{AgentState, Evidence, Field, before_cursor, ending, skeleton, squeezed};
+use tapdeck_core::turns::{AgentState, Evidence, Field, Judgement, before_cursor, ending, skeleton, squeezed};
 use tapdeck_core::{Offset, PartyId, Refused, StickError, Time, WallTime};
 use tapdeck_host::Picture;
 use tapdeck_proto::bus::{self, Denied, Outcome, Pasted, Reply};
@@ -353,8 +353,10 @@ impl Paste {
             AgentState::Working => {
                 return Progress::Wait("the program was at work all the time, and nothing was sent");
             }
-            // It has only just come to its prompt.
-            AgentState::Idle if !late && !detector.is_some_and(|d| d.is_ready()) => {
+            // It has only just come to its prompt. Activity alone tells of no prompt to wait for.
+            AgentState::Idle
+                if !late && detector.is_some_and(|d| !d.is_ready() && !is_guessed(d.judgement())) =>
+            {
                 return Progress::Wait("");
             }
             AgentState::Idle if detector.is_some_and(|d| d.is_standing(look.term())) => {
@@ -555,6 +557,18 @@ fn pasted(outcome: Outcome, evidence: String, look: &Picture) -> Pasted {
     }
 }
 
+/// Whether a state comes from the program's activity alone.
+fn is_guessed(judgement: &Judgement) -> bool {
+    judgement.evidence == Evidence::Quiet
+}
+
+/// Whether the end of the text stands no longer in the row of the cursor.
+fn has_left_cursor(look: &Picture, paste: &Paste) -> bool {
+    let term = look.term();
+    let row = term.row(term.cursor().row).map(|line| squeezed(&line.text())).unwrap_or_default();
+    !paste.tail.is_empty() && !row.contains(&paste.tail)
+}
+
 /// Whether something was typed that is not in the program's input field yet.
 fn is_typed_unseen(look: &Picture) -> bool {
     look.detector().is_some_and(|d| d.has_typed() && d.draft(look.term()).is_none())
@@ -612,6 +626,8 @@ fn taken(look: &Picture, paste: &Paste, now: Time) -> Option<&'static str> {
     }
     let judgement = detector.judgement();
     match judgement.state {
+        // Drawing the text is activity, too.
+        AgentState::Working if is_guessed(judgement) && !has_left_cursor(look, paste) => None,
         AgentState::Working if judgement.evidence != Evidence::Input => Some("the program is at work"),
         AgentState::Blocked => Some("the program asks back"),
         // A command of the program's own, for instance, which is not in its journal.
@@ -623,11 +639,8 @@ fn taken(look: &Picture, paste: &Paste, now: Time) -> Option<&'static str> {
         _ => {
             // Without rules for the program, the text must have left the cursor's row, and output
             // must have come.
-            let term = look.term();
-            let row = term.row(term.cursor().row).map(|l| squeezed(&l.text())).unwrap_or_default();
-            let left = !paste.tail.is_empty() && !row.contains(&paste.tail);
-            let unknown = judgement.state == AgentState::Unknown;
-            (unknown && left && look.offset() > paste.output)
+            let unknown = judgement.state == AgentState::Unknown || is_guessed(judgement);
+            (unknown && has_left_cursor(look, paste) && look.offset() > paste.output)
                 .then_some("the text has left the line of the cursor")
         }
     }

@@ -121,6 +121,10 @@ impl Dialog {
         match (self.form, self.options.get(at).and_then(|o| o.types.clone())) {
             (Form::Line { .. }, Some(text)) => Reply::Line(text),
             (Form::Key, _) => Reply::Enter,
+            // Such an option may be a field, where Enter without a text does nothing.
+            _ if self.options.get(at).is_some_and(|o| o.label.to_lowercase().contains("(esc")) => {
+                Reply::Escape
+            }
             _ => Reply::Option(at),
         }
     }
