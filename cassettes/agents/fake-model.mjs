@@ -231,7 +231,7 @@ const completions = async (ask, res, noted) => {
 
 // The tool that writes files, by the name that the agent gives it, and a call of it.
 const declared = (tools) => (tools ?? []).flatMap((tool) => tool.functionDeclarations ?? [tool.function ?? tool]);
-const writer = (tools) => declared(tools).find((tool) => /^(?:write|write_file|write_to_file|create)$/.test(tool.name));
+const writer = (tools) => declared(tools).find((tool) => /^(?:write|write_file|write_to_file|create|editor)$/.test(tool.name));
 const writing = (ask, wanted) => {
   const tool = writer(ask.tools);
   const folder = process.argv[4] ?? "/tmp";

@@ -15,12 +15,14 @@ use tapdeck_core::turns::{
 };
 
 /// The rule files of the product's own.
-pub(crate) const BUILTIN: [(&str, &str); 9] = [
+pub(crate) const BUILTIN: [(&str, &str); 11] = [
     ("common", include_str!("../agents/common.toml")),
     ("generic", include_str!("../agents/generic.toml")),
     ("shell", include_str!("../agents/shell.toml")),
     ("claude", include_str!("../agents/claude.toml")),
+    ("cline", include_str!("../agents/cline.toml")),
     ("codex", include_str!("../agents/codex.toml")),
+    ("copilot", include_str!("../agents/copilot.toml")),
     ("aider", include_str!("../agents/aider.toml")),
     ("gemini", include_str!("../agents/gemini.toml")),
     ("opencode", include_str!("../agents/opencode.toml")),
@@ -95,6 +97,7 @@ struct Turns {
     #[serde(default)]
     by_state: bool,
     answer_within_ms: Option<u64>,
+    journal_within_ms: Option<u64>,
     quiet_ms: Option<u64>,
     frame: Option<String>,
     border: Option<String>,
@@ -321,6 +324,7 @@ impl AgentFile {
                 settle: turns.settle_ms.map(Duration::from_millis),
                 by_state: turns.by_state,
                 answer_within: turns.answer_within_ms.map(Duration::from_millis),
+                journal_within: turns.journal_within_ms.map(Duration::from_millis),
                 quiet: turns.quiet_ms.map(Duration::from_millis),
                 frame: turns.frame,
                 border: turns.border,

@@ -59,6 +59,8 @@ fn play(session: &Session) -> Result<()> {
         Agent::Gemini | Agent::Qwen => ("Apply this change?", &["Escape"]),
         Agent::Opencode => ("Permission required", &["Escape"]),
         Agent::Aider => ("Create new file? (Y)es/(N)o", &["n", "Enter"]),
+        Agent::Copilot => ("Do you want to create", &["Escape"]),
+        Agent::Cline => ("Approve tool call?", &["n"]),
     };
     let asks = watch.expect(question, false);
     session.paste(NOTE.as_bytes(), "20s")?;

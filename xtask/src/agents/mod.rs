@@ -31,10 +31,21 @@ enum Agent {
     Qwen,
     Opencode,
     Aider,
+    Copilot,
+    Cline,
 }
 
 impl Agent {
-    const ALL: [Self; 6] = [Self::Claude, Self::Codex, Self::Gemini, Self::Qwen, Self::Opencode, Self::Aider];
+    const ALL: [Self; 8] = [
+        Self::Claude,
+        Self::Codex,
+        Self::Gemini,
+        Self::Qwen,
+        Self::Opencode,
+        Self::Aider,
+        Self::Copilot,
+        Self::Cline,
+    ];
 
     fn name(self) -> &'static str {
         match self {
@@ -44,6 +55,8 @@ impl Agent {
             Self::Qwen => "qwen",
             Self::Opencode => "opencode",
             Self::Aider => "aider",
+            Self::Copilot => "copilot",
+            Self::Cline => "cline",
         }
     }
 

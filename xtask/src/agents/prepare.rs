@@ -2,8 +2,9 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::{Command, Stdio};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use serde_json::json;
 
 use super::Agent;
@@ -92,6 +93,30 @@ pub(super) fn prepare(agent: Agent, home: &Path, url: &str) -> Result<Program> {
             );
             write(home, ".aider.conf.yml", &settings)?;
             Ok((vec![("OPENAI_API_KEY", KEY.to_owned())], vec!["aider"]))
+        }
+        Agent::Copilot => {
+            let config = json!({"trusted_folders": [folder], "banner": "never"});
+            write(home, ".copilot/config.json", &config.to_string())?;
+            let variables = vec![
+                ("COPILOT_OFFLINE", "true".to_owned()),
+                ("COPILOT_AUTO_UPDATE", "false".to_owned()),
+                ("COPILOT_PROVIDER_BASE_URL", format!("{url}/v1")),
+                ("COPILOT_PROVIDER_API_KEY", KEY.to_owned()),
+                ("COPILOT_MODEL", "mock-model".to_owned()),
+            ];
+            Ok((variables, vec!["copilot"]))
+        }
+        Agent::Cline => {
+            let mut auth = Command::new("cline");
+            auth.args(["auth", "-p", "openai", "-k", KEY, "-m", "mock-model", "-b"]);
+            let done = auth.arg(format!("{url}/v1")).env("HOME", home).stdin(Stdio::null()).output();
+            let done = done.context("cannot run cline")?;
+            if !done.status.success() {
+                bail!("cline auth failed: {}", String::from_utf8_lossy(&done.stderr));
+            }
+            let shown = json!({"cline-cli-cline-pass-intro": true, "cline-cli-desktop-launch": true});
+            write(home, ".cline/data/settings/cli-notices.json", &json!({"shown": shown}).to_string())?;
+            Ok((Vec::new(), vec!["cline", "-i", "--auto-approve", "false"]))
         }
     }
 }

@@ -107,6 +107,17 @@ const AIDER: [Situation; 3] = [
     ("unknown command", Act::Panel("/nonsense", "Invalid command", "idle", &[])),
     ("exit", Act::Exit("/exit")),
 ];
+const COPILOT: [Situation; 4] = [
+    ("Esc in mid-answer", Act::Break("Go on endlessly", &["Escape", "Escape"], true)),
+    ("Esc in the silence", Act::Break("Be silent for 20 seconds", &["Escape", "Escape"], false)),
+    ("/model", Act::Panel("/model", "Search models", "blocked", &["Escape"])),
+    ("exit", Act::Exit("/exit")),
+];
+const CLINE: [Situation; 3] = [
+    ("Esc in mid-answer", Act::Break("Go on endlessly", &["Escape"], true)),
+    ("Esc in the silence", Act::Break("Be silent for 20 seconds", &["Escape"], false)),
+    ("exit", Act::Exit("/quit")),
+];
 const RUNNING: &str = "Task is still running";
 
 /// What became of a situation.
@@ -161,6 +172,8 @@ pub(super) fn run(options: &Options, path: &std::ffi::OsStr) -> Result<bool> {
             Agent::Gemini | Agent::Qwen => &GEMINI,
             Agent::Opencode => &OPENCODE,
             Agent::Aider => &AIDER,
+            Agent::Copilot => &COPILOT,
+            Agent::Cline => &CLINE,
         };
         let wanted = |(name, act): &&Situation| {
             options.only.as_deref().is_none_or(|o| name.contains(o) || matches!(act, Act::Start))
@@ -365,6 +378,8 @@ impl<'a> Script<'a> {
             Agent::Gemini | Agent::Qwen => ("Apply this change?", &["Escape"]),
             Agent::Opencode => ("Permission required", &["Escape"]),
             Agent::Aider => ("", &["n", "Enter"]),
+            Agent::Copilot => ("Do you want to create", &["Escape"]),
+            Agent::Cline => ("Approve tool call?", &["n"]),
         };
         // Aider's questions stay in sight, and it asks for the next prompt below them.
         let note = text.rsplit(' ').next().unwrap_or_default();

@@ -25,7 +25,7 @@ const PROMPT_LAGS: Duration = Duration::from_millis(250);
 /// The parts of one answer that are kept.
 const PARTS: usize = 10_000;
 /// After this long at a silent prompt, a journal that still speaks of work is not believed.
-const FORGOTTEN: Duration = Duration::from_secs(10);
+pub(super) const FORGOTTEN: Duration = Duration::from_secs(10);
 
 /// A kind of file that an agent writes, as its rules describe it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -435,7 +435,7 @@ impl Detector {
             (_, Some(AgentState::Blocked)) => Ok(None),
             (AgentState::Working, _) => {
                 let silent = now.mono.since(self.last.mono.max(word.seen.mono));
-                Ok((!at_rest || silent < FORGOTTEN).then_some(own))
+                Ok((!at_rest || silent < self.rules.journal_within).then_some(own))
             }
             (AgentState::Blocked, _) if lasts < QUESTION_LAGS => Err(TooEarly),
             (AgentState::Idle, Some(AgentState::Working)) if lasts < SCREEN_LAGS => Ok(None),
@@ -473,7 +473,7 @@ impl Detector {
         let lags = word.filter(|w| w.state != AgentState::Working).into_iter();
         let lags = lags
             .flat_map(|w| [PROMPT_LAGS, TEXT_LAGS, QUESTION_LAGS, SCREEN_LAGS].map(|lag| w.seen.mono + lag));
-        lags.chain(silent.map(|at| at + FORGOTTEN))
+        lags.chain(silent.map(|at| at + self.rules.journal_within))
     }
 
     /// What the journals say now, for an explanation.

@@ -4,6 +4,7 @@ use core::time::Duration;
 
 use regex::Regex;
 
+use super::journal::FORGOTTEN;
 use super::{AgentState, Journal};
 
 /// The longest pattern, and how many there may be.
@@ -58,6 +59,8 @@ pub struct RuleText {
     /// After this long without a sign of work, what was submitted counts as done; only for turns by
     /// state.
     pub answer_within: Option<Duration>,
+    /// How long a silent program at rest is still believed to work because its journal says so.
+    pub journal_within: Option<Duration>,
     /// After so much quiet a turn is over, prompt or not.
     pub quiet: Option<Duration>,
     /// The first row of the program's input field: the answer stands above it. What its first group
@@ -187,6 +190,7 @@ pub struct Rules {
     pub(super) settle: Duration,
     pub(super) by_state: bool,
     pub(super) answer_within: Option<Duration>,
+    pub(super) journal_within: Duration,
     pub(super) quiet: Option<Duration>,
     pub(super) frame: Option<Regex>,
     pub(super) border: Option<Regex>,
@@ -247,6 +251,7 @@ impl Rules {
             settle: text.settle.or(base.map(|b| b.settle)).unwrap_or(SETTLE),
             by_state: text.by_state,
             answer_within: text.answer_within,
+            journal_within: text.journal_within.unwrap_or(FORGOTTEN),
             quiet: text.quiet,
             frame,
             interrupted,

@@ -12,7 +12,9 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use tapdeck_core::turns::{AgentState, Evidence, Field, Judgement, before_cursor, ending, skeleton, squeezed};
+use tapdeck_core::turns::{
+    AgentState, Evidence, Field, Judgement, before_cursor, ending, skeleton, squeezed,
+};
 use tapdeck_core::{Offset, PartyId, Refused, StickError, Time, WallTime};
 use tapdeck_host::Picture;
 use tapdeck_proto::bus::{self, Denied, Outcome, Pasted, Reply};

@@ -30,10 +30,10 @@ struct Row {
     label: String,
 }
 
-/// Reads the lowest menu on the screen, or else a panel that Escape closes.
+/// Reads the lowest menu on the screen, or else a row of keys, or a panel that Escape closes.
 pub(super) fn read(term: &Term) -> Option<Dialog> {
     let rows: Vec<String> = term.screen().map(|line| bare(&line.text())).collect();
-    menu(&rows).or_else(|| panel(&rows))
+    menu(&rows).or_else(|| keys(&rows)).or_else(|| panel(&rows))
 }
 
 /// Reads the panel on the screen, if Escape closes it, without options.
@@ -67,6 +67,29 @@ fn menu(rows: &[String]) -> Option<Dialog> {
         return None;
     }
     dialog(rows, (below_gap(rows, top(rows, first), first), first, last), options, escape)
+}
+
+/// Reads a dialog whose options are keys in one row: `[y] Approve   [n] Deny`.
+fn keys(rows: &[String]) -> Option<Dialog> {
+    let (at, options) = rows.iter().enumerate().rev().find_map(|(y, text)| Some((y, keyed(text)?)))?;
+    dialog(rows, (below_gap(rows, top(rows, at), at), at, at), options, false)
+}
+
+/// Reads a row of two or more keys with a label each, and nothing else.
+fn keyed(text: &str) -> Option<Vec<DialogOption>> {
+    let mut options = Vec::new();
+    for part in text.trim().split("  ").map(str::trim).filter(|part| !part.is_empty()) {
+        let (key, label) = part.strip_prefix('[')?.split_once("] ")?;
+        let number = u32::try_from(options.len()).ok()? + 1;
+        let is_key = key.chars().count() == 1 && key.chars().all(char::is_alphanumeric);
+        // A crossed box is no key.
+        if !is_key || check_box(part).is_some() || number as usize > OPTIONS {
+            return None;
+        }
+        let (label, types) = (label.trim().to_owned(), Some(key.to_owned()));
+        options.push(DialogOption { number, label, marked: false, types, field: false, checked: None });
+    }
+    (options.len() > 1).then_some(options)
 }
 
 /// Returns the first row of a dialog without a question: two blank rows part it from the end of a

@@ -137,6 +137,18 @@ fn menus_are_read_from_the_screen() {
 }
 
 #[test]
+fn keys_in_one_row_are_options() {
+    let screen = " > Please write it\n\n ⠦ Thinking... (esc to cancel)\n\n\n Cline needs permission\n\n \
+                  Approve tool call?\n\n editor\n\n   /tmp/a.txt\n\n  [y] Approve   [n] Deny\n\n model";
+    let cline = menu(screen);
+    assert_eq!(cline.question, "Approve tool call?");
+    assert_eq!(labels(&cline), [(1, "Approve", false), (2, "Deny", false)]);
+    assert_eq!((cline.digit(0), cline.digit(1)), (Some('y'), Some('n')));
+    assert_eq!(cline.choose(&Choice::Yes), Ok(Reply::Option(0)));
+    assert_eq!(cline.choose(&Choice::No), Ok(Reply::Option(1)));
+}
+
+#[test]
 fn questions_on_the_line_of_the_cursor_are_read() {
     let aider = line("echo hi\r\nRun shell command? (Y)es/(N)o/(D)on't ask again [Yes]: ");
     assert_eq!(labels(&aider), [(1, "Yes", true), (2, "No", false), (3, "Don't ask again", false)]);
@@ -164,11 +176,16 @@ fn questions_on_the_line_of_the_cursor_are_read() {
 
 #[test]
 fn consent_is_to_this_once_and_refusal_is_found() {
-    for (screen, yes, no) in
-        [(CLAUDE, 0, 2), (TRUST, 1, 0), (CODEX, 0, 2), (GEMINI, 0, 2)].map(|(s, y, n)| (menu(s), y, n))
-    {
+    // An option that names Escape is chosen with it.
+    let cases = [
+        (CLAUDE, 0, Reply::Option(2)),
+        (TRUST, 1, Reply::Option(0)),
+        (CODEX, 0, Reply::Escape),
+        (GEMINI, 0, Reply::Escape),
+    ];
+    for (screen, yes, no) in cases.map(|(screen, yes, no)| (menu(screen), yes, no)) {
         assert_eq!(screen.choose(&Choice::Yes), Ok(Reply::Option(yes)), "{screen:?}");
-        assert_eq!(screen.choose(&Choice::No), Ok(Reply::Option(no)), "{screen:?}");
+        assert_eq!(screen.choose(&Choice::No), Ok(no), "{screen:?}");
     }
     let only = menu("Proceed?\n❯ 1. Yes, and don’t ask again\n  2. Later\n\nEsc to cancel");
     assert_eq!(only.choose(&Choice::Yes), Err(NoChoice::None("yes".into())));
