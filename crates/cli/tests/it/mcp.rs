@@ -287,6 +287,10 @@ fn what_is_too_large_or_makes_no_sense_is_refused() {
         ("start_session", json!({"command": ["x".repeat(70_000)]}), "64 KiB"),
         ("kill_session", json!({"signal": "NOSUCH"}), "NOSUCH"),
         ("read_turn", json!({"number": 7}), "turn"),
+        ("list_sessions", json!({"session": "x"}), "unknown argument \"session\"; there are none here"),
+        ("read_screen", json!({"sesion": "x"}), "unknown argument \"sesion\"; did you mean \"session\"?"),
+        ("wait_for", json!({"text": "x", "timeout": 5}), "did you mean \"timeout_s\"?"),
+        ("press_keys", json!({"keys": ["x"], "colour": 1}), "unknown argument \"colour\"; known here: "),
     ];
     for (tool, args, expected) in cases {
         let why = client.call(tool, args).expect_err(tool);

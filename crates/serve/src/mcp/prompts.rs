@@ -3,6 +3,8 @@
 use rmcp::ErrorData;
 use rmcp::model::{GetPromptRequestParams, GetPromptResult, Prompt, PromptArgument, PromptMessage, Role};
 
+use tapdeck_tape::nearest::unknown;
+
 use super::access::Allow;
 
 /// The longest argument.
@@ -106,6 +108,11 @@ impl Flow {
         let given = |name: &str| {
             asked.arguments.as_ref()?.get(name)?.as_str().filter(|value| value.len() <= ARGUMENT)
         };
+        let known: Vec<&str> = self.arguments.iter().map(|(name, _)| *name).collect();
+        let mut names = asked.arguments.iter().flatten().map(|(name, _)| name.as_str());
+        if let Some(name) = names.find(|name| !known.contains(name)) {
+            return Err(wrong(format!("{}: {}", self.name, unknown("argument", name, &known))));
+        }
         // Each piece behind a brace begins with the name of an argument: what an argument holds is
         // not looked at again.
         let mut pieces = self.words.split('{');

@@ -13,7 +13,9 @@ use rmcp::model::{
 };
 use rmcp::service::{RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
+use serde_json::Value;
 use tapdeck_host::Clock;
+use tapdeck_tape::nearest::unknown;
 use tokio::sync::Semaphore;
 
 use super::access::{Access, Allow};
@@ -53,11 +55,31 @@ impl Shared {
             calls: Arc::new(Semaphore::new(CALLS)),
             subscriptions: Arc::new(Semaphore::new(SUBSCRIPTIONS)),
             tools: [
-                (Allow::Read, Handler::read_tools()),
-                (Allow::Drive, Handler::drive_tools()),
-                (Allow::Open, Handler::open_tools()),
+                (Allow::Read, strict(Handler::read_tools())),
+                (Allow::Drive, strict(Handler::drive_tools())),
+                (Allow::Open, strict(Handler::open_tools())),
             ],
         }
+    }
+}
+
+/// Declares that tools take only the arguments that they list; [`check_arguments`] keeps to it.
+fn strict(mut tools: ToolRouter<Handler>) -> ToolRouter<Handler> {
+    for route in tools.map.values_mut() {
+        let schema = Arc::make_mut(&mut route.attr.input_schema);
+        schema.insert("additionalProperties".to_owned(), false.into());
+    }
+    tools
+}
+
+/// Checks that a tool has the arguments that a call gives it: a misspelled one would be ignored.
+fn check_arguments(tool: &Tool, request: &CallToolRequestParams) -> Result<(), Refusal> {
+    let taken = tool.input_schema.get("properties").and_then(Value::as_object);
+    let known: Vec<&str> = taken.into_iter().flatten().map(|(name, _)| name.as_str()).collect();
+    let given = request.arguments.iter().flatten().map(|(name, _)| name.as_str());
+    match given.into_iter().find(|name| !known.contains(name)) {
+        Some(name) => Err(Refusal::new(format!("{}: {}", tool.name, unknown("argument", name, &known)))),
+        None => Ok(()),
     }
 }
 
@@ -178,10 +200,15 @@ impl ServerHandler for Handler {
         let shared = self.shared();
         let found = shared.tools.iter().find(|(_, router)| router.has_route(&request.name));
         let Some((needed, router)) = found else {
-            return Err(ErrorData::invalid_params(format!("no tool is called {:.64}", request.name), None));
+            let tools = self.tools_for(Allow::Open);
+            let names: Vec<&str> = tools.iter().map(|tool| &*tool.name).collect();
+            return Err(ErrorData::invalid_params(unknown("tool", &request.name, &names), None));
         };
         if *needed > caller.allow {
             return Ok(result(Err(self.not_allowed(&request.name, *needed, &caller))).into());
+        }
+        if let Some(Err(refusal)) = router.get(&request.name).map(|tool| check_arguments(tool, &request)) {
+            return Ok(result(Err(refusal)).into());
         }
         router.call(ToolCallContext::new(self, request, context)).await
     }

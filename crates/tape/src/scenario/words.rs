@@ -6,9 +6,6 @@ use serde_saphyr::Error;
 use super::ScenarioError;
 use crate::nearest;
 
-/// Keys that a message lists at most.
-const LISTED: usize = 24;
-
 pub(super) fn explain(text: &str, error: &Error) -> ScenarioError {
     let (line, col) = error.location().map_or((1, 1), |l| (l.line(), l.column()));
     let first = usize::try_from(line).unwrap_or(usize::MAX).saturating_sub(1);
@@ -76,8 +73,8 @@ fn key_before(before: &str) -> Option<&str> {
 fn what_is_wrong(error: &Error) -> String {
     match inner(error) {
         Error::Message { msg, .. } => msg.clone(),
-        Error::SerdeUnknownField { field, expected, .. } => unknown(field, expected),
-        Error::SerdeUnknownVariant { variant, expected, .. } => unknown(variant, expected),
+        Error::SerdeUnknownField { field, expected, .. } => nearest::unknown("key", field, expected),
+        Error::SerdeUnknownVariant { variant, expected, .. } => nearest::unknown("key", variant, expected),
         Error::SerdeMissingField { field, .. } => format!("the key {field:?} is missing"),
         Error::DuplicateMappingKey { key: Some(key), .. } => format!("{key} is there twice"),
         Error::DuplicateMappingKey { .. } => "a key is there twice".into(),
@@ -101,15 +98,6 @@ fn what_is_wrong(error: &Error) -> String {
         | Error::AliasExpansionLimitExceeded { .. }
         | Error::AliasReplayStackDepthExceeded { .. } => "it is nested too deeply, or too large".into(),
         _ => "this cannot be understood here".into(),
-    }
-}
-
-fn unknown(key: &str, known: &[&'static str]) -> String {
-    let meant = nearest::name(key, known.iter().copied());
-    match meant {
-        Some(meant) => format!("unknown key {key:?}; did you mean {meant:?}?"),
-        None if known.len() <= LISTED => format!("unknown key {key:?}; known here: {}", known.join(", ")),
-        None => format!("unknown key {key:?}; known here: {}, …", known[..LISTED].join(", ")),
     }
 }
 
