@@ -121,6 +121,45 @@ fn an_answer_is_believed_for_a_while() {
     assert_eq!(other.status.code(), Some(1), "another account");
 }
 
+/// An agent that does not tell is not started again and again, while one that is missing, or without
+/// an account, is: that may change at once.
+#[test]
+fn that_an_agent_does_not_tell_is_cached_too() {
+    let home = Home::new();
+    agent(&home, "#!/bin/sh\necho started >> started\necho Usage is unavailable; exec sleep 60\n");
+    let ask = |program: &str, more: &[&str]| {
+        let args = ["probe", "codex", "quota", "--program", program, "--cwd", ".", "--json"];
+        let output = home.run(args.iter().chain(more).copied());
+        assert_eq!(output.status.code(), Some(1));
+        json(&output)
+    };
+    let starts = || fs::read_to_string(home.path("started")).map_or(0, |text| text.lines().count());
+    let answer = ask("./agent", &["--cached"]);
+    assert_eq!((&answer["status"], &answer["cached"]), (&"unavailable".into(), &false.into()), "{answer}");
+    for way in ["--cached", "--only-cached"] {
+        let answer = ask("./agent", &[way]);
+        let told = (&answer["status"], &answer["cached"], &answer["fresh"], &answer["limited"]);
+        assert_eq!(told, (&"unavailable".into(), &true.into(), &true.into(), &true.into()), "{answer}");
+        assert!(answer["detail"].as_str().is_some_and(|d| d.contains("Usage is unavailable")), "{answer}");
+    }
+    assert_eq!(starts(), 1);
+    assert_eq!(ask("./agent", &[])["cached"], false);
+    assert_eq!(starts(), 2);
+    for _ in 0..2 {
+        let answer = ask("./none", &["--cached"]);
+        assert_eq!(
+            (&answer["status"], &answer["cached"]),
+            (&"unavailable".into(), &false.into()),
+            "{answer}"
+        );
+    }
+    // What has no panel to read is said in a sentence.
+    let stderr = |args: [&str; 3]| String::from_utf8(home.run(args).stderr).expect("text");
+    assert!(stderr(["probe", "aider", "quota"]).contains("only claude, codex and gemini"));
+    assert!(stderr(["probe", "cluade", "quota"]).contains("did you mean claude?"));
+    assert!(stderr(["probe", "gemini", "reasoning"]).contains("can read: models, quota, status"));
+}
+
 #[test]
 fn without_an_account_or_a_program_there_is_a_clear_answer_and_no_cassette() {
     let home = Home::new();

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use regex::Regex;
 use serde::Deserialize;
+use tapdeck_tape::nearest;
 use tapdeck_term::keys::KeyPress;
 
 /// The agents that come with the product.
@@ -18,10 +19,10 @@ const BUILTIN: [(&str, &str); 3] = [
 #[non_exhaustive]
 pub enum FlowError {
     /// There is no such agent.
-    #[error("no rules for probes of {0:?}: take {list}", list = agent_names().join(" or "))]
+    #[error("{}", no_agent(.0))]
     NoAgent(String),
     /// The agent has no such probe.
-    #[error("{agent} has no probe {probe:?}: take {list}")]
+    #[error("{agent} does not show its {probe} on the screen; probe {agent} can read: {list}")]
     NoProbe {
         /// The agent.
         agent: String,
@@ -30,7 +31,7 @@ pub enum FlowError {
         /// What it has.
         list: String,
     },
-    /// The file is not what it should be.
+    /// The rules of the agent cannot be used.
     #[error("the rules of {agent}: {why}")]
     Malformed {
         /// The agent.
@@ -227,6 +228,19 @@ pub(crate) struct Step {
     pub(crate) keys: Vec<String>,
     /// Rows that must all be there, written after the keys.
     pub(crate) done: Vec<Pattern>,
+}
+
+fn no_agent(name: &str) -> String {
+    let known = agent_names();
+    let (last, first) = known.split_last().unwrap_or((&"", &[]));
+    match nearest::name(name, known.iter().copied()) {
+        Some(meant) => format!("cannot probe {name:?}; did you mean {meant}?"),
+        None => format!(
+            "cannot probe {name:?}: only {} and {last} show a quota or models in a panel that Tapdeck can \
+             read; a rule file with [probe.quota] adds another agent",
+            first.join(", ")
+        ),
+    }
 }
 
 /// The names of all agents.

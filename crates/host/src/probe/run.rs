@@ -100,6 +100,8 @@ pub struct Probed {
     pub status: Status,
     /// In one sentence.
     pub detail: String,
+    /// Whether the agent was started: without it, the answer says nothing about the account.
+    pub started: bool,
     /// What was read.
     pub facts: Facts,
     /// When, in nanoseconds since 1970.
@@ -159,6 +161,7 @@ pub fn probe(agent: &Agent, probe: &Probe, mut options: ProbeOptions) -> Probed 
     drop(leftovers);
     match outcome {
         Ok((Ok(outcome), recorded)) => {
+            done.started = true;
             done.recorded = recorded;
             match rx.recv() {
                 Ok((status, detail, facts)) => {
@@ -199,6 +202,7 @@ fn prepare(agent: &Agent, probe: &Probe, options: &mut ProbeOptions) -> Probed {
     Probed {
         status: Status::Error,
         detail: String::new(),
+        started: false,
         facts: Facts::default(),
         captured: clock.wall_start(),
         environment,

@@ -1,5 +1,4 @@
-//! What earlier probes found, kept for as long as it may be believed:
-//! `$XDG_STATE_HOME/tapdeck/probes`. An answer is kept under everything that decides whose it is
+//! What earlier probes found, until it expires: `$XDG_STATE_HOME/tapdeck/probes`. An answer is kept under everything that decides whose it is
 //! (program, home, the variables that name an account), so that one account's is never taken for
 //! another's; of those only a digest is kept.
 
@@ -12,7 +11,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tapdeck_core::WallTime;
 use tapdeck_host::cassette::rfc3339;
-use tapdeck_host::probe::{Agent, Facts, Probe};
+use tapdeck_host::probe::{Agent, Facts, Probe, Status};
 use tapdeck_host::state_folder;
 use tapdeck_tape::cassette::{Discovery, Quota, digest_hex};
 
@@ -20,6 +19,8 @@ use tapdeck::OutFile;
 
 /// The longest answer, in bytes.
 const MAX: u64 = 1 << 20;
+/// For how long an agent that does not tell is not asked again, at most: its network may be back.
+const UNAVAILABLE: Duration = Duration::from_mins(15);
 /// A clock that was set back a little does not make an answer come from the future.
 const SLACK: Duration = Duration::from_secs(60);
 
@@ -38,9 +39,20 @@ pub(super) struct CachedAnswer {
 /// A probe that found no answer, as it is kept.
 #[derive(Serialize, Deserialize)]
 pub(super) struct CachedFailure {
-    pub(super) status: String,
+    pub(super) status: Status,
     pub(super) detail: String,
     pub(super) captured_at: String,
+    /// Whether the agent was started.
+    #[serde(default)]
+    pub(super) started: bool,
+}
+
+impl CachedFailure {
+    /// Whether it is the agent's own answer, which is believed for a while as facts are. Signing
+    /// in or installing the program would help at once, and an error may pass.
+    pub(super) fn is_answer(&self, now: WallTime) -> bool {
+        self.status == Status::Unavailable && self.started && is_fresh(&self.captured_at, UNAVAILABLE, now)
+    }
 }
 
 impl CachedAnswer {

@@ -31,7 +31,7 @@ use crate::{human, parse};
 #[command(after_help = "\
 Starts the agent, types its command, and reads the panel once it is complete and stops changing. The
 answer is ok (exit code 0), unauthenticated, unavailable or error (exit code 1). Answers are cached:
-quota expires after 15 minutes, models and reasoning levels after a day.
+quota and unavailable expire after 15 minutes, models and reasoning levels after a day.
 
 Examples:
   tapdeck probe claude quota
@@ -159,7 +159,7 @@ fn answer(args: &ProbeArgs) -> Result<Status> {
     drop(lock);
     let at = rfc3339(probed.captured);
     let kept = args.keep(&agent, &flow, &mut probed)?;
-    let Probed { status, detail, facts, .. } = &probed;
+    let Probed { status, detail, facts, started, .. } = &probed;
     let answer = Answer { status: *status, detail, facts, at: &at };
     args.show(&question, &answer);
     if let Some(kept) = kept {
@@ -167,12 +167,13 @@ fn answer(args: &ProbeArgs) -> Result<Status> {
     }
     let mut kept = question.kept(args.what, &answer);
     if *status != Status::Ok {
-        // What was found before is not believed any more.
+        // What was found before no longer counts.
         kept = cache::CachedAnswer {
             failure: Some(cache::CachedFailure {
-                status: status.to_string(),
+                status: *status,
                 detail: detail.clone(),
                 captured_at: at.clone(),
+                started: *started,
             }),
             ..kept
         };
@@ -188,19 +189,24 @@ fn remembered(args: &ProbeArgs, question: Question<'_>, place: &Path) -> Option<
     let kept = cache::load(place);
     let at = kept.as_ref().map(cache::CachedAnswer::captured_at).unwrap_or_default();
     let failure = kept.as_ref().and_then(|kept| kept.failure.as_ref());
-    let fresh = question.is_fresh(at) && failure.is_none();
+    let now = Clock::start().wall_start();
+    let is_answer = failure.is_none_or(|failure| failure.is_answer(now));
+    let fresh = question.is_fresh(at) && is_answer;
     if !fresh && !args.only_cached {
         return None;
     }
     let facts = kept.as_ref().map(cache::CachedAnswer::facts).unwrap_or_default();
     let (status, detail) = match &kept {
-        Some(_) if let Some(cache::CachedFailure { status, detail, captured_at }) = failure => {
+        Some(_) if let Some(failure) = failure.filter(|_| fresh) => {
+            (failure.status, format!("{}; found by the probe of {at}", failure.detail))
+        }
+        Some(_) if let Some(cache::CachedFailure { status, detail, captured_at, .. }) = failure => {
             let why = format!("the last probe, at {captured_at}, failed ({status}): {detail}");
             (Status::Error, why)
         }
         Some(_) if fresh => (Status::Ok, format!("found by the probe of {at}")),
-        Some(_) => (Status::Error, format!("the last probe was at {at}, too long ago to be believed")),
-        None => (Status::Error, "no probe has found anything yet".to_owned()),
+        Some(_) => (Status::Error, format!("the answer of the last probe, at {at}, has expired")),
+        None => (Status::Error, "no answer is cached; run it without --only-cached".to_owned()),
     };
     args.show(&question, &Answer { status, detail: &detail, facts: &facts, at });
     Some(status)
@@ -384,10 +390,7 @@ impl Question<'_> {
             }
         }
         if *status == Status::Ok && !self.is_fresh(at) {
-            text.push_str(&format!(
-                "  stale      found at {}: no longer to be believed\n",
-                human::printable(at)
-            ));
+            text.push_str(&format!("  expired    found at {}; probe again\n", human::printable(at)));
         }
         text
     }
