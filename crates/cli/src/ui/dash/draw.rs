@@ -1,12 +1,15 @@
 //! The dashboard's picture: tiles with their titles, and a status line.
 
+use std::ops::RangeInclusive;
+
 use ratatui::Frame;
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::Modifier;
 use ratatui::widgets::{Block, BorderType, Widget};
 use tapdeck_core::Exit;
-use tapdeck_core::turns::AgentState;
+use tapdeck_core::turns::{AgentState, Dialog};
+use tapdeck_term::Term;
 use unicode_width::UnicodeWidthStr;
 
 use super::grid::Grid;
@@ -145,9 +148,10 @@ impl Dash {
         let term = tile.live.term();
         let size = term.size();
         let fits = size.cols <= inner.width && size.rows <= inner.height;
+        let asked = if tile.is_blocked() && !typing && !fits { question(term) } else { None };
         if condensed && !typing && !fits {
             let brush = Brush::of(term, styles.colour).dimmed(!tile.live.runs());
-            overview::draw(buf, inner, term, &brush);
+            overview::draw(buf, inner, term, &brush, asked.map(|rows| *rows.end()));
             return;
         }
         // Shows the part with the cursor, as a smaller window would.
@@ -157,6 +161,7 @@ impl Dash {
         let follows = typing || (cursor.visible && !term.modes().alternate());
         let reach = (cursor.row + 1).saturating_sub(inner.height)..=cursor.row;
         let top = match tile.origin.1 {
+            _ if let Some(rows) = &asked => top_for(rows, inner.height),
             top if follows => top.clamp(*reach.start(), *reach.end()),
             _ => 0,
         };
@@ -276,6 +281,30 @@ fn holder_text(tile: &Tile) -> String {
         (true, Some(_)) if tile.live.drives() => "you drive".to_owned(),
         (true, Some(holder)) => format!("{holder} drives"),
         (true, None) => "not driven".to_owned(),
+    }
+}
+
+/// Rows below a question that belong to it, such as the keys that it names.
+const BELOW: u16 = 2;
+
+/// The rows of the question that a blocked program asks; where it cannot be read, the lowest row in
+/// use, because programs ask there.
+fn question(term: &Term) -> Option<RangeInclusive<u16>> {
+    let lowest = || {
+        let used =
+            (0..term.size().rows).rev().find(|y| term.row(*y).is_some_and(|row| !row.text().is_empty()));
+        used.map(|row| row..=row)
+    };
+    Dialog::rows_on(term).or_else(lowest)
+}
+
+/// The first row to show of a screen, so that a question is in sight, or at least its end with what
+/// can be chosen.
+fn top_for(question: &RangeInclusive<u16>, height: u16) -> u16 {
+    let (first, last) = (*question.start(), *question.end());
+    match last - first < height {
+        true => (last + 1 + BELOW).saturating_sub(height).min(first),
+        false => last + 1 - height,
     }
 }
 

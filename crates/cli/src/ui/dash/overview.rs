@@ -1,5 +1,6 @@
 //! A terminal that is larger than its tile, as an excerpt that can be read: rows and columns
-//! without text are left out, and where that is not enough, those far from the cursor.
+//! without text are left out, and where that is not enough, those far from the cursor, or from the
+//! question that the program asks.
 
 use ratatui::buffer::{Buffer, Cell};
 use ratatui::layout::Rect;
@@ -11,8 +12,8 @@ use crate::ui::canvas::Brush;
 /// The longest run of one sign in a row that does not fit.
 const MAX_RUN: usize = 3;
 
-/// Draws the excerpt into an area.
-pub(super) fn draw(buf: &mut Buffer, area: Rect, term: &Term, brush: &Brush) {
+/// Draws the excerpt into an area. `asked` is the last row of a question.
+pub(super) fn draw(buf: &mut Buffer, area: Rect, term: &Term, brush: &Brush, asked: Option<u16>) {
     let size = term.size();
     // Painted at its own size first, then cut.
     let mut whole = Buffer::empty(Rect::new(0, 0, size.cols, size.rows));
@@ -28,7 +29,7 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, term: &Term, brush: &Brush) {
         }
     }
     let cells: Vec<&[Cell]> = whole.content.chunks(usize::from(size.cols).max(1)).collect();
-    let at = cursor.map(|cursor| usize::from(cursor.row));
+    let at = asked.or(cursor.map(|cursor| cursor.row)).map(usize::from);
     let rows = rows(&cells, at, term.modes().alternate(), usize::from(area.height));
     let columns = columns(&rows);
     for (y, row) in (area.y..area.bottom()).zip(rows) {
@@ -40,18 +41,18 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, term: &Term, brush: &Brush) {
     }
 }
 
-/// The rows to show: all, or those with text, or of these the ones around the cursor.
-fn rows<'a>(all: &[&'a [Cell]], cursor: Option<usize>, alternate: bool, height: usize) -> Vec<&'a [Cell]> {
+/// The rows to show: all, or those with text, or of these the ones around a row.
+fn rows<'a>(all: &[&'a [Cell]], anchor: Option<usize>, alternate: bool, height: usize) -> Vec<&'a [Cell]> {
     let used = all.iter().rposition(|row| !row.iter().all(is_blank)).map_or(0, |y| y + 1);
     if used <= height {
         return all[..used].to_vec();
     }
     let kept: Vec<usize> =
-        (0..used).filter(|y| Some(*y) == cursor || !all[*y].iter().all(is_decoration)).collect();
-    let anchor = cursor.and_then(|cursor| kept.iter().position(|y| *y == cursor));
+        (0..used).filter(|y| Some(*y) == anchor || !all[*y].iter().all(is_decoration)).collect();
+    let anchor = anchor.and_then(|anchor| kept.iter().position(|y| *y == anchor));
     let last = kept.len().saturating_sub(height);
     let from = match anchor {
-        // With some rows below the cursor.
+        // With some rows below it.
         Some(anchor) => (anchor + 1 + height / 4).saturating_sub(height).min(last),
         None if alternate => 0,
         None => last,

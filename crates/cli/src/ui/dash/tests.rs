@@ -133,6 +133,34 @@ fn sessions_come_and_go() {
     assert!(!stage.screen().contains("two"), "{}", stage.screen());
 }
 
+/// The tile of a blocked program shows its question, wherever that is on a larger screen.
+#[test]
+fn a_question_is_in_sight() {
+    let lines: String = (1..=28).map(|n| format!("conversation {n}\r\n")).collect();
+    let menu = "Bash command\r\n  rm -rf build\r\nDo you want to proceed?\r\n❯ 1. Yes\r\n  2. No\r\n\r\n Esc to cancel";
+    // At the bottom of the alternate screen; in the middle of it, above blank rows; and without a
+    // form that can be read.
+    let cases = [
+        format!("\x1b[?1049h\x1b[?25l{lines}{menu}"),
+        format!("\x1b[?1049h\x1b[?25l\x1b[12;1H{menu}"),
+        format!("\x1b[?1049h\x1b[?25l{lines}Shall I? Press the blue key"),
+    ];
+    for (n, screen) in cases.into_iter().enumerate() {
+        let mut stage = Stage::new(&["a", "b"], 80, 12);
+        stage.tell(0, News::Resize(Size::new(100, 40)));
+        stage.tell(0, News::Output(screen.into_bytes()));
+        let asked: &[&str] = if n == 2 { &["blue key"] } else { &["proceed?", "1. Yes", "2. No"] };
+        for overview in [false, true] {
+            stage.tell(0, News::State(AgentState::Working));
+            stage.tell(0, News::State(AgentState::Blocked));
+            for text in asked {
+                assert!(stage.screen().contains(text), "case {n}, overview {overview}: {}", stage.screen());
+            }
+            stage.send("s");
+        }
+    }
+}
+
 #[test]
 fn choosing_zooming_and_typing() {
     let mut stage = Stage::new(&["a", "b", "c", "d"], 100, 26);

@@ -10,6 +10,8 @@ mod menu;
 #[cfg(test)]
 mod tests;
 
+use std::ops::RangeInclusive;
+
 use tapdeck_term::Term;
 
 use super::{AgentState, Detector, Evidence, Judgement, ending, squeezed};
@@ -100,6 +102,12 @@ impl Dialog {
             }),
             _ => None,
         }
+    }
+
+    /// Returns the rows of the question on the screen of a program that is known to be blocked.
+    pub fn rows_on(term: &Term) -> Option<RangeInclusive<u16>> {
+        let (first, last) = menu::read(term).or_else(|| line::read(term))?.rows;
+        Some(first..=last)
     }
 
     /// Reads the dialog again, whatever the program's state is now. `None` when there is none of
