@@ -320,31 +320,35 @@ impl Detector {
         self.answered += 1;
         self.close_journal(now);
         let from = run.submitted.byte.0;
-        let mut shown = self.shown_answer(term, &run);
+        let shown = self.shown_answer(term, &run);
         run.interrupted |= shown.interrupted;
         let question = run.told.asked.take().or(shown.question);
-        let mut evidence = self.judgement.evidence;
-        let mut parts = Vec::new();
         if let Some(question) = question {
             run.typed = question;
         }
-        // What the journal has of the answer is all of it, as the program wrote it.
-        if run.told.ended && !run.told.answer().is_empty() {
-            evidence = Evidence::Journal;
-            shown.written = Written::of(&run.told.answer());
-            run.cut = run.told.cut;
-            parts = run.told.parts();
-        }
+        // What the journal has of the answer is all of it, as the program wrote it. A journal that
+        // tells only of the end is no evidence for what is read off the screen.
+        let answer = Some(run.told.answer()).filter(|answer| run.told.ended && !answer.is_empty());
+        let (written, evidence, parts) = match answer {
+            Some(answer) => {
+                run.cut = run.told.cut;
+                (Written::of(&answer), Evidence::Journal, run.told.parts())
+            }
+            None if self.judgement.evidence == Evidence::Journal => {
+                (shown.written, Evidence::Screen, Vec::new())
+            }
+            None => (shown.written, self.judgement.evidence, Vec::new()),
+        };
         // Enter at an empty prompt asks for nothing, and what stands on the screen is no answer to
         // it.
         let asked = run.worked || !run.typed.trim().is_empty();
-        if (shown.written.lines.is_empty() || !asked) && !run.interrupted {
+        if (written.lines.is_empty() || !asked) && !run.interrupted {
             self.tell(Notice::Nothing { submitted: Offset(from) });
             return;
         }
         let raw = Bytes::copy_from_slice(&run.bytes);
         let end = OutputPoint { byte: Offset(from + raw.len() as u64), at: now };
-        self.finish(term, &run, from, end, raw, &shown.written, evidence, parts);
+        self.finish(term, &run, from, end, raw, &written, evidence, parts);
     }
 }
 

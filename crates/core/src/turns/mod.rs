@@ -223,7 +223,8 @@ pub struct Turn {
     pub interrupted: bool,
     /// The answer was longer than is kept.
     pub truncated: bool,
-    /// What told of its end.
+    /// What it rests on: the program's journal if the text is from there, or else what told of its
+    /// end.
     pub evidence: Evidence,
     /// The party that submitted the question, if its keys were seen.
     pub by: Option<Party>,

@@ -661,6 +661,31 @@ fn a_journal_is_believed_above_a_screen_that_shows_rest() {
     assert_eq!(bench.state(9811), (AgentState::Idle, Evidence::Journal));
 }
 
+/// A journal that tells of the end and never of the text is no evidence for what the screen shows.
+#[test]
+fn an_answer_is_told_with_the_source_of_its_text() {
+    for has_text in [false, true] {
+        let mut bench = Bench::new(&agent_with_journals(), Limits::default());
+        bench.out(0, "\x1b[?1049h\x1b[10H› ".as_bytes());
+        bench.report(100, 1, true, idle());
+        assert_eq!(bench.state(500), (AgentState::Idle, Evidence::Journal));
+        bench.type_in(1000, b"why?\r");
+        bench.report(1020, 1, true, working());
+        bench.report(1030, 2, true, Reported::Asked("why?".into()));
+        bench.out(1100, "\x1b[H\x1b[J› why?\r\n\r\nas shown\x1b[10H› ".as_bytes());
+        if has_text {
+            bench.report(2000, 2, true, Reported::Said("as written".into()));
+            bench.report(2000, 2, true, Reported::Ended(false));
+        }
+        bench.report(2010, 1, true, idle());
+        let turns = bench.turns(4000);
+        assert_eq!(bench.state(4001), (AgentState::Idle, Evidence::Journal));
+        let expected =
+            if has_text { ("as written\n", Evidence::Journal) } else { ("as shown\n", Evidence::Screen) };
+        assert_eq!((turns[0].text.as_str(), turns[0].evidence), expected);
+    }
+}
+
 fn report_of(what: Reported) -> Report {
     Report { source: "journal".into(), file: 1, sure: true, conversation: None, at: WallTime::ZERO, what }
 }
