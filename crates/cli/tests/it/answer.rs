@@ -203,8 +203,17 @@ fn a_prompt_is_asked_and_its_own_answer_printed() {
     let (code, said) = run(&home, &session, &["wait", "--state", "idle", "--state", "blocked"]);
     assert_eq!((code, &said["state"]), (0, &json!("idle")), "{said}");
     eventually("the answer", || session.ok(&["turns", "--json"]).contains("Sure?"));
-    let (code, said) = run(&home, &session, &["ask", "sleep 30", "--timeout", "1"]);
-    assert_eq!((code, &said["outcome"]), (1, &json!("timeout")), "{said}");
+    // The turn that a question interrupts has its number already.
+    let (code, said) = run(&home, &session, &["ask", "read -rp 'Really? [y/N] ' a"]);
+    let runs = json!(format!("{}:4", session.id));
+    assert_eq!((code, &said["outcome"], &said["turn_id"]), (6, &json!("blocked"), &runs), "{said}");
+    session.ok(&["deny"]);
+    eventually("the turn", || session.ok(&["turns", "--json"]).contains("Really?"));
+    let turns: Value = serde_json::from_str(&session.ok(&["turns", "--json"])).expect("JSON");
+    assert!(turns.to_string().contains(runs.as_str().expect("text")), "{turns}");
+    let (code, said) = run(&home, &session, &["ask", "echo begun; sleep 30", "--timeout", "1"]);
+    let runs = json!(format!("{}:5", session.id));
+    assert_eq!((code, &said["outcome"], &said["turn_id"]), (1, &json!("timeout"), &runs), "{said}");
     let mut bus = session.bus("human", "driver");
     bus.request(&tapdeck_proto::bus::Kill { signal: Some("INT".into()) }, PATIENCE).expect("interrupted");
     session.ok(&["wait", "--state", "idle"]);

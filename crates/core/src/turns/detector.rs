@@ -330,6 +330,11 @@ impl Detector {
         self.turns
     }
 
+    /// The number of the turn that runs, if one does. A submission without an answer gets none.
+    pub fn running_turn(&self) -> Option<u32> {
+        matches!(self.phase, Phase::Running(_)).then(|| self.turns + 1)
+    }
+
     /// Submissions that are over, those without an answer included.
     pub fn answered(&self) -> u32 {
         self.answered

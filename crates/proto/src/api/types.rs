@@ -215,7 +215,7 @@ pub struct Asked {
     /// The text of the answer.
     #[serde(deserialize_with = "fields::nullable")]
     pub answer: Option<String>,
-    /// The turn that the prompt began.
+    /// The turn that the prompt began; it still runs if the program asks back or is not done.
     #[serde(deserialize_with = "fields::nullable")]
     pub turn_id: Option<String>,
     /// Whether text is missing from the answer.

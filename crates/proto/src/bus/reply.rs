@@ -475,6 +475,9 @@ pub struct Explained {
     pub ready: bool,
     /// The turns so far.
     pub turns: u32,
+    /// The turn that runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn_id: Option<String>,
     /// The window's title.
     pub title: String,
     /// How long it has been in this state.

@@ -60,7 +60,7 @@ pub struct Asked {
     pub outcome: AskOutcome,
     /// The text of the answer; empty if the program showed none.
     pub answer: Option<String>,
-    /// The turn that the prompt began.
+    /// The turn that the prompt began; it still runs if the program asks back or is not done.
     pub turn_id: Option<String>,
     /// Whether text is missing from the answer.
     pub truncated: bool,
@@ -78,10 +78,12 @@ pub struct Asked {
 impl Asked {
     fn new(outcome: AskOutcome, evidence: impl Into<String>, explained: Option<Explained>) -> Self {
         let state = explained.as_ref().map_or(AgentState::Unknown, |e| e.judged.state);
+        let runs = matches!(outcome, AskOutcome::Blocked | AskOutcome::Timeout);
+        let turn_id = explained.as_ref().filter(|_| runs).and_then(|e| e.turn_id.clone());
         Self {
             outcome,
             answer: None,
-            turn_id: None,
+            turn_id,
             truncated: false,
             interrupted: false,
             state,

@@ -179,10 +179,14 @@ impl Turns {
     }
 }
 
+fn turn_id(session: &str, number: u32) -> String {
+    format!("{session}:{number}")
+}
+
 /// Returns a turn as lists show it.
 fn brief(session: &str, turn: &Turn) -> bus::Turn {
     bus::Turn {
-        turn_id: format!("{session}:{}", turn.number),
+        turn_id: turn_id(session, turn.number),
         timestamp: turn.end.at.wall.as_millis(),
         byte_length: turn.raw.len(),
         interrupted: turn.interrupted,
@@ -368,6 +372,7 @@ impl LiveSession {
             prompt: detector.prompt().map(str::to_owned),
             ready: detector.is_ready(),
             turns: detector.turns(),
+            turn_id: detector.running_turn().map(|number| turn_id(&self.about.id, number)),
             title: look.term().title().to_owned(),
             question: detector.dialog(look.term()).as_ref().map(question_of),
             since_ms: Time::from(now.since(detector.judgement().since.mono)).as_millis(),
