@@ -118,6 +118,13 @@ fn a_reviewers_remarks_go_back_until_it_approves() {
     let status = squad.status();
     assert_eq!((&status["relays"][0]["rounds"], &status["relays"][1]["rounds"]), (&2.into(), &1.into()));
     assert_eq!(squad.agent("writer")["prompt"], "answered");
+    assert_eq!(squad.agent("reviewer")["prompt"], Value::Null, "it has none");
+    let said = squad.ok(&["status"]);
+    assert!(said.contains("relay 1: writer to reviewer, 2 of 5 rounds, ended: "), "{said}");
+    assert!(
+        said.contains("relay 2: reviewer to writer, 1 of 5 rounds, ended: reviewer said APPROVED"),
+        "{said}"
+    );
     let asked = text(&squad.home.run(["turns", "show", "pair/writer:2", "--json"]));
     assert!(asked.contains("A reviewer says:") && asked.contains("please fix line 7"), "{asked}");
     // up is for what does not run: nothing is started or asked twice.
