@@ -382,25 +382,9 @@ impl Agents {
 
     /// The file that is for a command: by its program, or by the script that an interpreter runs.
     pub fn for_command(&self, argv: &[String]) -> &str {
-        let base = |arg: &String| arg.rsplit('/').next().unwrap_or("").trim_start_matches('-').to_owned();
-        // A login shell has a hyphen in front of its name; whatever else has one is an option.
-        let first = argv.first().map(base).unwrap_or_default();
-        let words = argv.iter().skip(1).filter(|a| !a.starts_with('-')).map(base);
         let find = |word: &str| self.0.iter().find(|f| f.commands.iter().any(|c| c == word));
-        // What an interpreter runs is its first word; others have words of their own before the
-        // command.
-        let look_at = match first.as_str() {
-            "node" | "bun" | "deno" | "sh" | "bash" | "dash" | "zsh" | "fish" => 1,
-            python if python.starts_with("python") => 1,
-            "npx" | "env" | "uv" | "uvx" | "pipx" | "nice" | "timeout" | "sudo" => 4,
-            _ => 0,
-        };
-        let bare = |word: String| match SCRIPTS.iter().find_map(|e| word.strip_suffix(e)) {
-            Some(bare) => bare.to_owned(),
-            None => word,
-        };
-        let inner = words.take(look_at).map(bare).find_map(|word| find(&word));
-        match inner.or_else(|| find(&first)) {
+        let (program, inner) = names_of(argv);
+        match inner.iter().find_map(|word| find(word)).or_else(|| find(&program)) {
             Some(file) => &file.name,
             None => "generic",
         }
@@ -477,9 +461,69 @@ fn not_resuming(arguments: &[String], resume: &[String]) -> Vec<String> {
     rest
 }
 
+/// The words at which a program that runs others names the other one, or 0: an interpreter has its
+/// script as the first word, and others have words of their own before the command.
+fn inner_words(program: &str) -> usize {
+    match program {
+        "node" | "bun" | "deno" | "sh" | "bash" | "dash" | "zsh" | "fish" | "ruby" | "perl" => 1,
+        python if python.starts_with("python") => 1,
+        "npx" | "env" | "uv" | "uvx" | "pipx" | "nice" | "timeout" | "sudo" => 4,
+        _ => 0,
+    }
+}
+
+/// Returns the name of a command's program, and the words that may name what it runs.
+fn names_of(argv: &[String]) -> (String, Vec<String>) {
+    let base = |arg: &String| arg.rsplit('/').next().unwrap_or("").trim_start_matches('-').to_owned();
+    // A login shell has a hyphen in front of its name; whatever else has one is an option.
+    let program = argv.first().map(base).unwrap_or_default();
+    let words = argv.iter().skip(1).filter(|a| !a.starts_with('-')).map(base);
+    let bare = |word: String| match SCRIPTS.iter().find_map(|e| word.strip_suffix(e)) {
+        Some(bare) => bare.to_owned(),
+        None => word,
+    };
+    let inner = words.take(inner_words(&program)).map(bare).collect();
+    (program, inner)
+}
+
+/// The name under which rules are found for a command: that of its program, or of the script that
+/// an interpreter runs. `None` for an interpreter or a shell alone.
+pub fn command_name(argv: &[String]) -> Option<String> {
+    let (program, inner) = names_of(argv);
+    let is_name = |word: &String| {
+        word.starts_with(char::is_alphabetic)
+            && word.chars().all(|c| c.is_alphanumeric() || "-_.".contains(c))
+            && inner_words(word) == 0
+            && !matches!(word.as_str(), "run" | "exec" | "tool")
+    };
+    let found = if inner_words(&program) == 0 { Some(program) } else { inner.into_iter().find(is_name) };
+    found.filter(|name| !name.is_empty() && name != "tmux")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_command_is_named_as_its_rules_are_found() {
+        let argv = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        for (line, name) in [
+            ("/opt/mybot --x", Some("mybot")),
+            ("python3 bot.py", Some("bot")),
+            ("/usr/bin/python3.13 -u /home/ada/bot.py --model x", Some("bot")),
+            ("python3 -m chatty", Some("chatty")),
+            ("env A=1 python3 bot.py", Some("bot")),
+            ("uv run bot.py", Some("bot")),
+            ("timeout 5 node dist/chat.mjs", Some("chat")),
+            ("bash", None),
+            ("python3", None),
+        ] {
+            assert_eq!(command_name(&argv(line)).as_deref(), name, "{line}");
+            let rules = "[turns]\ncommands = ['bot', 'chatty', 'chat', 'mybot']".to_owned();
+            let agents = Agents::new(&[("mine".into(), rules)]).expect("read");
+            assert_eq!(agents.for_command(&argv(line)) == "mine", name.is_some(), "{line}");
+        }
+    }
 
     #[test]
     fn the_rules_of_the_products_own_are_sound() {

@@ -10,7 +10,7 @@ use tapdeck::{OutFile, paths, turns};
 use tapdeck_host::Clock;
 use tapdeck_proto::bus::{Info, InfoWanted, Push, Role, Sub};
 use tapdeck_serve::client::{ANSWER, Bus};
-use tapdeck_tape::agents::builtin;
+use tapdeck_tape::agents::{builtin, command_name};
 use tapdeck_tape::learn::{Learned, Sample, learn};
 
 use crate::ending::{Ending, print, print_json, say};
@@ -55,11 +55,11 @@ struct ShowArgs {
 
 #[derive(Args)]
 #[command(after_help = "\
-Submit a prompt or two while Tapdeck watches, and let the program answer. Tapdeck compares the
-screen at work with the screen at rest. It writes the rules to the folder of your rules, and beside
-them NAME.golden.json: the output that it saw, with times. Check the rules, and correct them.
-Sessions started later use them. If something was not seen, nothing is written: the command prints
-what it has, and exits with 1.")]
+Submit a prompt or two while Tapdeck watches, and let the program answer. Tapdeck looks for a prompt
+in front of the cursor, or for an input field, and compares the screen at work with the screen at
+rest. It writes the rules to the folder of your rules, and beside them NAME.golden.json: the output
+that it saw, with times. Check the rules, and correct them. Sessions started later use them. If
+something was not seen, nothing is written: the command prints what it has, and exits with 1.")]
 struct NewArgs {
     /// The name of the new rules
     #[arg(value_name = "NAME")]
@@ -126,9 +126,10 @@ fn learn_rules(args: &NewArgs, as_json: bool) -> Result {
         return Err(Failure::usage(format!("{}: exists; --overwrite replaces it", path.display())));
     }
     let listing = find(Some(&args.session))?;
-    let command = listing.command.first().map(|c| c.rsplit('/').next().unwrap_or(c).to_owned());
-    // Rules for an interpreter would be rules for all of its programs.
-    let command = command.filter(|c| !is_interpreter(c)).unwrap_or_else(|| args.name.clone());
+    // Rules for an interpreter or a shell would be rules for all of its programs.
+    let command = command_name(&listing.command);
+    let guessed = command.is_none();
+    let command = command.unwrap_or_else(|| args.name.clone());
     let mut bus = connect(&listing, "agents", Role::Observer)?;
     if !as_json {
         say(format_args!(
@@ -139,7 +140,16 @@ fn learn_rules(args: &NewArgs, as_json: bool) -> Result {
     let Watched { samples, golden } = watch(&mut bus, args.watch)?;
     let learned = learn(&args.name, &command, &samples);
     let never = "the program was never at rest, so nothing can be learned: watch it for longer (--watch)";
-    let Learned { rules, missing } = learned.ok_or_else(|| Failure::check(never))?;
+    let Learned { rules, mut found, missing } = learned.ok_or_else(|| Failure::check(never))?;
+    found.insert(
+        0,
+        match guessed {
+            true => {
+                format!("the rules are for the command {command}: a guess, because the session runs a shell")
+            }
+            false => format!("the rules are for the command {command}"),
+        },
+    );
     if !missing.is_empty() {
         print(format_args!("{rules}"));
         return Err(Failure::check(format!("nothing was written: {}", missing.join("; "))));
@@ -148,16 +158,16 @@ fn learn_rules(args: &NewArgs, as_json: bool) -> Result {
     let golden_path = path.with_extension("golden.json");
     write(&golden_path, &golden.to_string(), true)?;
     if as_json {
-        print_json(&json!({"rules": written, "golden": golden_path, "looks": samples.len()}));
+        print_json(
+            &json!({"rules": written, "golden": golden_path, "looks": samples.len(), "command": command, "found": found}),
+        );
     } else {
+        for line in found {
+            say(line);
+        }
         print(format_args!("{}\n{}\n", written.display(), golden_path.display()));
     }
     Ok(Ending::Done)
-}
-
-fn is_interpreter(command: &str) -> bool {
-    let known = ["sh", "bash", "zsh", "fish", "dash", "node", "bun", "deno", "env", "npx", "uvx", "tmux"];
-    known.contains(&command) || command.starts_with("python")
 }
 
 struct Watched {
@@ -216,6 +226,8 @@ fn sample(info: Info) -> Option<Sample> {
         pastes: contents.modes.iter().any(|mode| mode == "?2004"),
         rows: contents.rows,
         cursor_row: usize::from(contents.cy),
+        cursor_col: usize::from(contents.cx),
+        alternate: contents.alternate,
         title: info.status.title,
         quiet: Duration::from_millis(info.status.idle_ms),
     })

@@ -8,6 +8,7 @@ mod agentapi;
 mod agents;
 #[cfg(feature = "mcp")]
 mod agents_mcp;
+mod agents_new;
 mod answer;
 #[cfg(feature = "web")]
 mod api;

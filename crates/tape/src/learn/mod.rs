@@ -1,8 +1,9 @@
-//! Learns the rules of an agent from looks at its screen: what its input field begins with, and
-//! what shows that it is at work. A person corrects what comes out.
+//! Learns the rules of an agent from looks at its screen: its prompt or its input field, and what
+//! shows that it is at work. A person corrects what comes out.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write;
+mod prompt;
+mod screen;
+
 use std::time::Duration;
 
 /// A look at a program's screen.
@@ -12,6 +13,10 @@ pub struct Sample {
     pub rows: Vec<String>,
     /// The cursor's row.
     pub cursor_row: usize,
+    /// The cursor's column.
+    pub cursor_col: usize,
+    /// Whether it is the alternate screen.
+    pub alternate: bool,
     /// The window's title.
     pub title: String,
     /// How long the program had written nothing.
@@ -25,164 +30,67 @@ pub struct Sample {
 pub struct Learned {
     /// The rule file.
     pub rules: String,
+    /// What was seen, as sentences.
+    pub found: Vec<String>,
     /// What was not seen, as sentences.
-    pub missing: Vec<&'static str>,
+    pub missing: Vec<String>,
 }
 
 /// A screen that has not changed for this long is one of a program that waits; one that has changed
 /// within this time is one of a program at work.
 const AT_REST: Duration = Duration::from_millis(1500);
 const AT_WORK: Duration = Duration::from_millis(400);
-/// Looks at work in a row that count: a key that is echoed is no work.
-const RUN: usize = 4;
-/// Signs with which input fields begin.
-const PROMPTS: &str = ">❯›»➜λ▌┃│|:$%#";
-/// Words of a row that says how to stop the program.
-const STOPS: [&str; 4] = ["interrupt", "cancel", "stop", "abort"];
 
 /// Learns the rules of a program from looks at it, in the order of time. `None` if it was never at
 /// rest, so that nothing can be said.
+///
+/// A program that prints its prompt in front of the cursor and repeats it above each answer has
+/// turns from prompt to prompt. Any other program draws an input field, and its turns begin and
+/// end with its state.
 pub fn learn(name: &str, command: &str, samples: &[Sample]) -> Option<Learned> {
-    let at_rest: Vec<&Sample> = samples.iter().filter(|s| s.quiet >= AT_REST).collect();
-    let runs = samples.chunk_by(|a, b| (a.quiet < AT_WORK) == (b.quiet < AT_WORK));
-    let at_work: Vec<&Sample> =
-        runs.filter(|run| run.len() >= RUN && run[0].quiet < AT_WORK).flatten().collect();
-    let last = at_rest.last()?;
-    let mut missing = Vec::new();
-    let frame = frame_of(last);
-    let mark = busy_row(&at_rest, &at_work);
-    let title = &first_letters(&at_work) - &first_letters(&at_rest);
-    let title = Some(title).filter(|title| !title.is_empty());
-    if at_work.is_empty() {
-        missing.push("the program was never seen at work: submit a prompt while it is watched");
-    } else if mark.is_none() && title.is_none() {
-        missing.push("no row and no title was there only while it was at work");
+    // The last look of each time that it was at rest.
+    let runs = samples.chunk_by(|a, b| (a.quiet >= AT_REST) == (b.quiet >= AT_REST));
+    let rests: Vec<&Sample> = runs.filter_map(|run| run.last()).filter(|s| s.quiet >= AT_REST).collect();
+    if rests.is_empty() {
+        return None;
     }
-    if frame.is_none() {
-        missing.push("no row looks like an input field, so prompts cannot be confirmed");
+    let head = format!(
+        "# Learned by looking at {command}. Check it, and correct it where it is wrong.\n\
+         name = {name:?}\n\n[turns]\ncommands = [{command:?}]\n"
+    );
+    let of_prompt = |text: &str| head.clone() + &prompt::rules(text);
+    let seen = prompt::learn(&rests);
+    if let prompt::Seen::Prompt(text) = seen {
+        let found = vec![format!("it shows the prompt {text:?} in front of the cursor")];
+        return Some(Learned { rules: of_prompt(&text), found, missing: Vec::new() });
     }
-    let rules = File { name, command, last, frame, mark, title }.write();
-    Some(Learned { rules, missing })
+    let of_screen = screen::learn(&head, samples, &rests);
+    Some(match seen {
+        prompt::Seen::Perhaps(text) if !of_screen.missing.is_empty() => Learned {
+            rules: of_prompt(&text),
+            found: Vec::new(),
+            missing: vec![format!(
+                "{text:?} may be its prompt: submit something while it is watched, so that it comes back"
+            )],
+        },
+        _ => of_screen,
+    })
 }
 
-/// What the rule file is made of.
-struct File<'a> {
-    name: &'a str,
-    command: &'a str,
-    last: &'a Sample,
-    frame: Option<char>,
-    mark: Option<String>,
-    title: Option<BTreeSet<char>>,
-}
-
-impl File<'_> {
-    fn write(&self) -> String {
-        let mut out = String::new();
-        // Writing to a string does not fail.
-        let _ = self.write_to(&mut out);
-        out
-    }
-
-    fn write_to(&self, out: &mut String) -> std::fmt::Result {
-        let Self { name, command, .. } = self;
-        writeln!(out, "# Learned by looking at {command}. Check it, and correct it where it is wrong.")?;
-        writeln!(out, "name = {name:?}\n\n[turns]\ncommands = [{command:?}]\nby_state = true")?;
-        writeln!(out, "settle_ms = 500\nanswer_within_ms = 3000")?;
-        if self.last.pastes {
-            writeln!(out, "# It asked for bracketed paste.\nbrackets = true")?;
-        }
-        if let Some(sign) = self.frame {
-            let sign = escaped(&sign.to_string());
-            writeln!(out, "# The row of its input field, and the row that repeats a prompt.")?;
-            writeln!(out, "frame = '^\\s*{sign}(?:\\s|$)'\necho = '^\\s*{sign} \\S'")?;
-        }
-        writeln!(out, "\n[[turns.state]]\nname = \"question\"\nstate = \"blocked\"\nlast_rows = 6")?;
-        writeln!(
-            out,
-            "screen = ['(?i)\\[y/n\\]|\\(y/n\\)|\\(y\\)es.*\\(n\\)o|esc to cancel|enter to (?:select|confirm)']"
-        )?;
-        if let Some(title) = &self.title {
-            let letters: String = title.iter().map(|c| escaped(&c.to_string())).collect();
-            writeln!(out, "\n[[turns.state]]\nname = \"title at work\"\nstate = \"working\"")?;
-            writeln!(out, "title = '^[{letters}]'")?;
-        }
-        if let Some(mark) = &self.mark {
-            writeln!(out, "\n[[turns.state]]\nname = \"shown at work\"\nstate = \"working\"")?;
-            writeln!(out, "screen = ['{mark}']")?;
-        }
-        writeln!(
-            out,
-            "\n[[turns.state]]\nname = \"the screen changes\"\nstate = \"working\"\nchanging_ms = 1200"
-        )?;
-        writeln!(out, "\n[[turns.state]]\nname = \"at rest\"\nstate = \"idle\"")?;
-        match self.frame {
-            Some(sign) => writeln!(out, "screen = ['^\\s*{}(?:\\s|$)']", escaped(&sign.to_string())),
-            None => writeln!(out, "quiet_ms = 1500"),
-        }
-    }
-}
-
-/// The sign that the input field begins with: on the row of the cursor, or the lowest row that has
-/// one.
-fn frame_of(sample: &Sample) -> Option<char> {
-    let sign = |row: &String| {
-        let mut chars = row.trim_start().chars();
-        let first = chars.next().filter(|c| PROMPTS.contains(*c))?;
-        chars.next().is_none_or(char::is_whitespace).then_some(first)
-    };
-    let here = sample.rows.get(sample.cursor_row).and_then(sign);
-    here.or_else(|| sample.rows.iter().rev().find_map(sign))
-}
-
-/// A pattern for a row that is there at work and never at rest.
-fn busy_row(at_rest: &[&Sample], at_work: &[&Sample]) -> Option<String> {
-    let idle: BTreeSet<String> = at_rest.iter().flat_map(|s| &s.rows).map(|row| shape(row)).collect();
-    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
-    for sample in at_work {
-        let rows: BTreeSet<String> = sample.rows.iter().map(|row| shape(row)).collect();
-        for row in rows.into_iter().filter(|row| row.len() >= 4 && !idle.contains(row)) {
-            *seen.entry(row).or_default() += 1;
-        }
-    }
-    let stops = |row: &str| STOPS.iter().any(|word| row.to_lowercase().contains(word));
-    // A row that says how to stop it tells most, then the one that was there most often.
-    let often = seen.into_iter().filter(|(row, n)| n * 3 >= at_work.len() || stops(row));
-    let best = often.max_by_key(|(row, n)| (stops(row), *n))?.0;
-    let row = best.to_lowercase();
-    let phrase = STOPS.iter().find_map(|word| row.find(word).map(|at| at + word.len()));
-    if let Some(end) = phrase {
-        let words: Vec<&str> = row[..end].split_whitespace().rev().take(3).collect();
-        let words: Vec<&str> =
-            words.into_iter().rev().map(|w| w.trim_matches(|c: char| !c.is_alphanumeric())).collect();
-        return Some(format!("(?i){}", escaped(&words.join(" "))));
-    }
-    Some(format!("^\\s*{}", best.split('0').map(escaped).collect::<Vec<_>>().join("\\d+")))
-}
-
-/// A row without what changes from look to look: numbers are 0, and a turning sign is gone.
-fn shape(row: &str) -> String {
-    let row = row.trim();
-    let row = row.trim_start_matches(|c: char| !c.is_alphanumeric());
-    let mut out = String::new();
-    for c in row.chars() {
-        match c.is_ascii_digit() {
-            true if out.ends_with('0') => {}
-            true => out.push('0'),
-            false => out.push(c),
-        }
-    }
-    out.trim_end_matches(['.', '…', ' ']).to_owned()
-}
-
-/// The first characters of the titles, if these are signs.
-fn first_letters(samples: &[&Sample]) -> BTreeSet<char> {
-    let first = samples.iter().filter_map(|s| s.title.chars().next());
-    first.filter(|c| !c.is_alphanumeric() && !c.is_control() && *c != '\'').collect()
-}
-
-/// A text as a pattern that fits in quotes of TOML.
+/// A text as a pattern that fits in quotes of TOML. Numbers in it may change.
 fn escaped(text: &str) -> String {
-    regex::escape(text).replace('\'', ".")
+    let mut out = String::new();
+    for part in text.split_inclusive(|c: char| c.is_ascii_digit()) {
+        let (front, digit) = match part.strip_suffix(|c: char| c.is_ascii_digit()) {
+            Some(front) => (front, true),
+            None => (part, false),
+        };
+        out.push_str(&regex::escape(front).replace('\'', "."));
+        if digit && !(front.is_empty() && out.ends_with("\\d+")) {
+            out.push_str("\\d+");
+        }
+    }
+    out
 }
 
 #[cfg(test)]
@@ -191,13 +99,26 @@ mod tests {
     use crate::agents::Agents;
 
     fn sample(rows: &[&str], title: &str, quiet_ms: u64) -> Sample {
+        let last = rows.last().copied().unwrap_or_default();
         Sample {
-            rows: rows.iter().map(|&row| row.to_owned()).collect(),
+            rows: rows.iter().map(|&row| row.trim_end().to_owned()).collect(),
             cursor_row: rows.len() - 1,
+            cursor_col: last.chars().count(),
             title: title.to_owned(),
             quiet: Duration::from_millis(quiet_ms),
             pastes: true,
+            ..Sample::default()
         }
+    }
+
+    fn check(learned: &Learned, parts: &[&str]) {
+        assert_eq!(learned.missing, [""; 0], "{}", learned.rules);
+        for part in parts {
+            assert!(learned.rules.contains(part), "{part}\n{}", learned.rules);
+        }
+        let agents = Agents::new(&[("mybot".into(), learned.rules.clone())]).expect("a rule file");
+        agents.rules("mybot").expect("sound").expect("there");
+        assert_eq!(agents.for_command(&["mybot".to_owned()]), "mybot");
     }
 
     #[test]
@@ -210,20 +131,70 @@ mod tests {
         }
         samples.push(rest);
         let learned = learn("mybot", "mybot", &samples).expect("it was at rest");
-        assert_eq!(learned.missing, [""; 0]);
-        for part in ["(?i)esc to interrupt", "title = '^[◐]'", "frame = '^\\s*❯(?:\\s|$)'", "brackets = true"]
-        {
-            assert!(learned.rules.contains(part), "{part}\n{}", learned.rules);
+        let parts =
+            ["(?i)esc to interrupt", "title = '^[◐]'", "frame = '^\\s*❯(?:\\s|$)'", "brackets = true"];
+        check(&learned, &parts);
+    }
+
+    #[test]
+    fn a_prompt_in_front_of_the_cursor_is_found() {
+        for (prompt, pattern) in [
+            ("me> ", "pattern = '^me> $'"),
+            ("> ", "pattern = '^> $'"),
+            ("You: ", "pattern = '^You: $'"),
+            ("[12] it's me # ", "pattern = '^\\[\\d+\\] it.s me \\# $'"),
+        ] {
+            let asked = format!("{prompt}hello");
+            let samples = [
+                sample(&["Welcome", prompt], "", 2000),
+                sample(&["Welcome", &format!("{prompt}hel")], "", 10),
+                // A pause while typing is no prompt.
+                sample(&["Welcome", &format!("{prompt}hell")], "", 1600),
+                sample(&["Welcome", &asked, "You said"], "", 100),
+                sample(&["Welcome", &asked, "You said hello", prompt], "", 1600),
+            ];
+            let learned = learn("mybot", "mybot", &samples).expect("it was at rest");
+            check(&learned, &[pattern, "base = \"common\""]);
+            assert!(!learned.rules.contains("by_state"), "{}", learned.rules);
         }
-        let agents = Agents::new(&[("mybot".into(), learned.rules.clone())]).expect("a rule file");
-        agents.rules("mybot").expect("sound").expect("there");
-        assert_eq!(agents.for_command(&["mybot".to_owned()]), "mybot");
+        // It was never submitted to.
+        let learned = learn("mybot", "mybot", &[sample(&["me> "], "", 2000)]).expect("it was at rest");
+        assert!(learned.missing[0].contains("\"me> \" may be its prompt"), "{learned:?}");
+    }
+
+    /// A field in a box, with a hint that is no text; prompts are repeated in other words. Without
+    /// a mark of work, only quiet tells when an answer is over.
+    #[test]
+    fn a_boxed_field_is_found() {
+        let screen = |above: &[&str], field: &str, quiet: u64| {
+            let (top, bottom) = (format!("╭{}╮", "─".repeat(30)), format!("╰{}╯", "─".repeat(30)));
+            let row = format!("│ > {field:<27}│");
+            let rows: Vec<&str> =
+                above.iter().copied().chain([&*top, &*row, &*bottom, "? for help"]).collect();
+            Sample { cursor_row: above.len() + 1, cursor_col: 4, ..sample(&rows, "", quiet) }
+        };
+        let samples = [
+            screen(&[], "Ask anything", 2000),
+            screen(&[], "tell me", 50),
+            screen(&["you said: tell me"], "Ask anything", 50),
+            screen(&["you said: tell me", "This and that."], "Ask anything", 2000),
+        ];
+        let learned = learn("mybot", "mybot", &samples).expect("it was at rest");
+        let parts = [
+            "frame = '^[\\s│]*>(?:\\s+Ask anything|\\s|$)'",
+            "border = '",
+            "echo = '^\\s*you said: +\\S'",
+            "by_state = true",
+        ];
+        check(&learned, &parts);
+        assert!(learned.found.iter().any(|line| line.contains("quiet")), "{learned:?}");
     }
 
     #[test]
     fn what_was_not_seen_is_said() {
         assert_eq!(learn("x", "x", &[sample(&["a"], "", 10)]), None);
-        let learned = learn("x", "x", &[sample(&["it's"], "", 9000)]).expect("it was at rest");
+        let there = Sample { cursor_row: 0, cursor_col: 0, ..sample(&["", "it's"], "", 9000) };
+        let learned = learn("x", "x", &[there]).expect("it was at rest");
         assert_eq!(learned.missing.len(), 2, "{learned:?}");
         let made = Agents::new(&[("x".into(), learned.rules)]).expect("a rule file").rules("x");
         made.expect("sound").expect("there");
