@@ -107,9 +107,9 @@ class Tapdeck:
         """Lists the live sessions."""
         return self._call("GET", f"/sessions")
 
-    def open_session(self, *, command: Union[str, None] = None) -> Started:
+    def open_session(self, *, command: Union[CommandLine, None] = None, cwd: Union[str, None] = None, name: Union[str, None] = None) -> Started:
         """Starts a program as a session that outlives the request."""
-        return self._call("POST", f"/sessions", body={"command": command})
+        return self._call("POST", f"/sessions", body={"command": command, "cwd": cwd, "name": name})
 
     def show_session(self, id: str) -> Info:
         """Shows what a session is and does."""
@@ -270,6 +270,10 @@ if TYPE_CHECKING:
     Colour = Union[int, str]
 
 
+if TYPE_CHECKING:
+    CommandLine = Union[str, List[str]]
+
+
 class _Contradiction(TypedDict):
     """Evidence that speaks against a judgement."""
     evidence: str
@@ -333,6 +337,7 @@ class Explained(_Explained, total=False):
     recording: Union[str, None]
     recording_error: Union[str, None]
     recording_state: Union[RecordingState, None]
+    turn_id: Union[str, None]
 
 
 class _Info(TypedDict):
@@ -444,7 +449,7 @@ class ListedRecording(_ListedRecording, total=False):
 
 class _ListedSession(TypedDict):
     """A session in the page's list: what is worth showing, without what changes all the time."""
-    clients: int
+    clients: List[Client]
     command: List[str]
     cwd: str
     detached: bool
@@ -494,7 +499,9 @@ class _OpenSession(TypedDict):
 
 class OpenSession(_OpenSession, total=False):
     """The body of a request to start a session."""
-    command: Union[str, None]
+    command: Union[CommandLine, None]
+    cwd: Union[str, None]
+    name: Union[str, None]
 
 
 if TYPE_CHECKING:

@@ -125,6 +125,9 @@ export interface Client {
 /** A color as a program names it. */
 export type Colour = number | string;
 
+/** A command. */
+export type CommandLine = string | string[];
+
 /** Evidence that speaks against a judgement. */
 export interface Contradiction {
   evidence: string;
@@ -169,6 +172,7 @@ export interface Explained {
   since_ns: number;
   state: AgentState;
   title: string;
+  turn_id?: string | null;
   turns: number;
 }
 
@@ -255,7 +259,7 @@ export interface ListedRecording {
 export interface ListedSession {
   agent?: string | null;
   agent_state?: AgentState;
-  clients: number;
+  clients: Client[];
   cols?: number;
   command: string[];
   cwd: string;
@@ -290,7 +294,9 @@ export type Nothing = Record<string, unknown>;
 
 /** The body of a request to start a session. */
 export interface OpenSession {
-  command?: string | null;
+  command?: CommandLine | null;
+  cwd?: string | null;
+  name?: string | null;
 }
 
 /** What became of a paste. */

@@ -83,6 +83,25 @@ pub(crate) fn start_quietly(args: Vec<OsString>, env: Variables) -> Result<Strin
     })
 }
 
+/// Starts a program as a detached session for a client, which is shown the message of a failure.
+#[cfg(any(feature = "mcp", feature = "web"))]
+pub(crate) fn start_new(new: &tapdeck_serve::NewSession) -> Result<String, String> {
+    let mut args = vec![OsString::from("run"), "--detached-host".into()];
+    if let Some(name) = &new.name {
+        crate::parse::session_name(name)?;
+        args.extend(["--name".into(), name.into()]);
+    }
+    if let Some(folder) = &new.folder {
+        if !folder.is_dir() {
+            return Err(format!("{}: no such folder", folder.display()));
+        }
+        args.extend(["--cwd".into(), folder.into()]);
+    }
+    args.push("--".into());
+    args.extend(new.command.iter().map(OsString::from));
+    start_quietly(args, Vec::new()).map_err(|failure| failure.message().to_owned())
+}
+
 /// A host that was started.
 struct Started {
     /// The id of its session, if that runs.

@@ -304,8 +304,23 @@ pub struct NamedTheme {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct OpenSession {
-    /// A command line; the user's shell without one.
-    pub command: Option<String>,
+    /// The command; the user's shell without one.
+    pub command: Option<CommandLine>,
+    /// A name for the session.
+    pub name: Option<String>,
+    /// The folder to start in, as an absolute path.
+    pub cwd: Option<String>,
+}
+
+/// A command.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(untagged, expecting = "a command is a text or a list of texts")]
+pub enum CommandLine {
+    /// One line, which is split into words as a shell does.
+    Line(String),
+    /// The program and its arguments.
+    Words(Vec<String>),
 }
 
 /// The reply to a request that started a session.
@@ -437,8 +452,8 @@ pub struct ListedSession {
     pub detached: bool,
     /// When it began, in nanoseconds since 1970.
     pub started_ns: u64,
-    /// How many clients it has.
-    pub clients: usize,
+    /// Its clients.
+    pub clients: Vec<bus::Client>,
     /// Whether its program runs, or `silent` when the session does not answer.
     pub state: String,
     /// Why it does not answer.

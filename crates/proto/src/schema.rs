@@ -1,7 +1,15 @@
 //! The messages by name, each with the JSON Schema of its type: what documentation is made from.
 
+pub use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
-use schemars::{JsonSchema, Schema};
+use schemars::{Schema, SchemaGenerator};
+
+/// Returns the names of the fields that a JSON object of a type may have.
+pub fn fields_of<T: JsonSchema>() -> Vec<String> {
+    let schema = SchemaGenerator::default().into_root_schema_for::<T>();
+    let fields = schema.get("properties").and_then(serde_json::Value::as_object);
+    fields.into_iter().flatten().map(|(name, _)| name.clone()).collect()
+}
 
 /// A message's name and its type.
 #[derive(Debug, Clone, Copy)]

@@ -28,6 +28,8 @@ pub mod live;
 pub mod mcp;
 #[cfg(feature = "net")]
 pub mod net;
+#[cfg(any(feature = "mcp", feature = "web"))]
+mod new_session;
 mod paint;
 #[cfg(any(feature = "mcp", feature = "web"))]
 mod recordings;
@@ -39,3 +41,6 @@ pub mod tokens;
 #[cfg(feature = "web")]
 pub mod web;
 pub mod wire;
+
+#[cfg(any(feature = "mcp", feature = "web"))]
+pub use new_session::NewSession;

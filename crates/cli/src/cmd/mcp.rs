@@ -1,12 +1,11 @@
 //! `tapdeck mcp`: sessions as tools of an agent or an editor, by the Model Context Protocol.
 
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use rustix::termios::isatty;
 use tapdeck::Screen;
-use tapdeck_serve::mcp::{Allow, McpOptions, McpServer, NewSession, SessionPattern};
+use tapdeck_serve::mcp::{Allow, McpOptions, McpServer, SessionPattern};
 
 use crate::cmd::recording_text;
 use crate::config::Config;
@@ -14,7 +13,6 @@ use crate::detached_host;
 use crate::ending::{Ending, say};
 use crate::failure::{Failure, Result};
 use crate::keys::IdentityArgs;
-use crate::parse;
 
 /// Let an agent or an editor watch and drive sessions, by the Model Context Protocol.
 #[derive(Args)]
@@ -56,7 +54,7 @@ pub(crate) fn run(args: &McpArgs) -> Result {
     }
     let options = options(args.allow, &args.session, folder, &args.identity)
         .hint(|needed| format!("--allow {needed}"))
-        .start(|new| start(&new));
+        .start(|new| detached_host::start_new(&new));
     if isatty(std::io::stdin()) {
         say("waiting for an MCP client on standard input, which is a terminal; Ctrl-C ends this");
     }
@@ -119,24 +117,4 @@ fn pattern(text: &str) -> Result<SessionPattern, String> {
         "" => Err("expected a pattern such as 'build*'".to_owned()),
         text => Ok(text.into()),
     }
-}
-
-/// Starts a program as a detached session for a client, which reads the message of a failure.
-fn start(new: &NewSession) -> Result<String, String> {
-    let mut args = vec![OsString::from("run"), "--detached-host".into()];
-    if let Some(name) = &new.name {
-        parse::session_name(name)?;
-        args.extend(["--name".into(), name.into()]);
-    }
-    if let Some(folder) = &new.folder {
-        check_folder(folder)?;
-        args.extend(["--cwd".into(), folder.into()]);
-    }
-    args.push("--".into());
-    args.extend(new.command.iter().map(OsString::from));
-    detached_host::start_quietly(args, Vec::new()).map_err(|failure| failure.message().to_owned())
-}
-
-fn check_folder(folder: &Path) -> Result<(), String> {
-    if folder.is_dir() { Ok(()) } else { Err(format!("{}: no such folder", folder.display())) }
 }

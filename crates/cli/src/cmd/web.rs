@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use clap::Args;
 use tapdeck_core::{Authority, Role};
 use tapdeck_host::registry;
+use tapdeck_serve::NewSession;
 use tapdeck_serve::web::{Site, SiteOptions, StartError, Themes, serve};
 
 use crate::cmd::page_player;
@@ -127,9 +128,8 @@ pub(super) fn themes(config: &Config, option: Option<&str>) -> Result<Themes> {
 
 /// Starts a program as a detached session for a user of the page, who is shown the message of a
 /// failure.
-fn start_quietly(command: Vec<String>) -> Result<String, StartError> {
-    let started = detached_host::start_quietly(host_args(command), Vec::new());
-    started.map_err(|failure| StartError::Failed(failure.message().to_owned()))
+fn start_quietly(new: NewSession) -> Result<String, StartError> {
+    detached_host::start_new(&new).map_err(StartError::Failed)
 }
 
 /// Waits for a signal to end.

@@ -84,6 +84,9 @@ for status, wrong in [
     (504, lambda: deck.wait_for("demo", state="blocked", timeout_ms=100)),
     (413, lambda: deck.paste("demo", text="x" * (10 << 20))),
     (422, lambda: deck.open_session(command="no-such-program-anywhere")),
+    (422, lambda: deck.open_session(command=["sleep", "9"], cwd="/no/such/folder")),
+    (400, lambda: deck.open_session(command=["sleep", "9"], cwd="relative")),
+    (400, lambda: deck.open_session(command=[1])),
     (401, lambda: Tapdeck(sys.argv[1], "wrong").list_sessions()),
 ]:
     try:
@@ -92,6 +95,12 @@ for status, wrong in [
         assert e.status == status and " " in str(e), (e.status, str(e))
     else:
         raise AssertionError(f"not refused with {status}")
+named = deck.open_session(command=["sleep", "1000"], name="named", cwd="/")["id"]
+shown = deck.show_session("named")
+assert (shown["id"], shown["command"], shown["cwd"]) == (named, ["sleep", "1000"], "/"), shown
+listed = next(s for s in deck.list_sessions()["sessions"] if s["id"] == named)
+assert isinstance(listed["clients"], list) and isinstance(shown["clients"], list), listed
+deck.kill_session(named)
 opened = deck.open_session(command="sleep 1000")["id"]
 assert deck.kill_session(opened) == {}
 assert [r["name"] for r in deck.list_recordings()["recordings"]] == ["deep/one.ahr"]
@@ -182,6 +191,8 @@ fn other_pages_and_strangers_get_nothing_but_the_document() {
         ("GET", "/nothing", format!("{own}|{bearer}"), 404),
         ("DELETE", "/sessions/demo", format!("{own}|{bearer}"), 405),
         ("POST", "/sessions/demo/type", format!("{own}|{bearer}|Content-Type: text/plain"), 400),
+        // The bus itself ignores unknown fields.
+        ("POST", "/sessions/demo/kill", format!("{own}|{bearer}|Content-Type: application/json"), 400),
         // A field that it does not know: a program would be started that the client did not mean.
         ("POST", "/sessions", format!("{own}|{bearer}|Content-Type: application/json"), 400),
     ];
@@ -193,6 +204,12 @@ fn other_pages_and_strangers_get_nothing_but_the_document() {
         assert_eq!(answer.status, status, "{method} {path} {headers:?}: {}", answer.body);
         let body: Value = serde_json::from_str(&answer.body).expect("JSON");
         assert!(status == 200 || body["status"] == status && body["message"].is_string(), "{body}");
+        let fault = match (method, path) {
+            ("DELETE", _) => "\"method_not_allowed\"",
+            (_, "/sessions/demo/kill") if status == 400 => "unknown field \\\"text\\\"; known here: signal",
+            _ => "",
+        };
+        assert!(answer.body.contains(fault), "{}", answer.body);
     }
 }
 

@@ -37,7 +37,7 @@ pub(crate) enum Reply {
 }
 
 /// Statuses of refusals, and what they mean.
-const REFUSALS: [(&str, &str); 9] = [
+const REFUSALS: [(&str, &str); 10] = [
     ("400", "The request makes no sense"),
     ("401", "A token is needed"),
     ("403", "The token does not allow this, or the host or origin is not ours"),
@@ -46,6 +46,7 @@ const REFUSALS: [(&str, &str); 9] = [
     ("413", "The request is too long"),
     ("422", "The session could not be started"),
     ("429", "Too many requests are under way"),
+    ("500", "The server failed, or could not read the session's answer"),
     ("504", "The session did not answer, or the condition did not hold in time"),
 ];
 

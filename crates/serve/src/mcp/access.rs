@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use tapdeck_host::registry::Listing;
 
-use super::NewSession;
+use crate::NewSession;
 
 /// What a client may do, from the least to the most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]

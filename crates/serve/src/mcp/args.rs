@@ -8,8 +8,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use tapdeck_core::turns::AgentState;
 
-use super::NewSession;
 use super::call::Refusal;
+use crate::NewSession;
 use crate::client::{Condition, RowsFrom, Wait};
 
 /// The longest wait, in seconds.
@@ -17,8 +17,6 @@ pub(super) const WAIT: u64 = 600;
 /// The longest pattern, in bytes, and the most memory that it may take once compiled.
 const PATTERN: usize = 1000;
 const COMPILED: usize = 4 << 20;
-/// The longest command line of a new session, in bytes.
-const COMMAND: usize = 64 * 1024;
 
 /// A session, for tools that take nothing else.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -215,14 +213,8 @@ pub(super) struct KillArgs {
 
 impl StartArgs {
     pub(super) fn parse(self) -> Result<NewSession, Refusal> {
-        let length: usize = self.command.iter().map(|word| word.len() + 1).sum();
-        if length > COMMAND || self.command.iter().any(|word| word.contains('\0')) {
-            return Err(Refusal::new("a command line has at most 64 KiB and no null characters"));
-        }
-        if self.folder.as_ref().is_some_and(|folder| !folder.is_absolute()) {
-            return Err(Refusal::new("give the folder as an absolute path"));
-        }
-        Ok(NewSession { command: self.command, name: self.name, folder: self.folder })
+        let new = NewSession { command: self.command, name: self.name, folder: self.folder };
+        new.checked().map_err(Refusal::new)
     }
 }
 

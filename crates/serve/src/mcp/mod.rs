@@ -30,6 +30,8 @@ use rmcp::ServiceExt as _;
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::stdio_pipes;
 
+use crate::NewSession;
+
 #[cfg(feature = "web")]
 pub(crate) use access::Access;
 pub use access::{Allow, SessionPattern, UnknownAllow};
@@ -43,18 +45,6 @@ pub(crate) const MESSAGE: usize = 8 << 20;
 const TEXT: usize = 1 << 20;
 /// How long calls that still run may take when the client is gone.
 const FAREWELL: Duration = Duration::from_secs(1);
-
-/// A program to start as a session.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub struct NewSession {
-    /// The program and its arguments; the user's shell if empty.
-    pub command: Vec<String>,
-    /// The session's name.
-    pub name: Option<String>,
-    /// The folder to start in.
-    pub folder: Option<PathBuf>,
-}
 
 /// Starts a program as a session that outlives the server. Returns its id, or why it failed.
 type Start = Box<dyn Fn(NewSession) -> Result<String, String> + Send + Sync>;

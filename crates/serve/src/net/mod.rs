@@ -343,13 +343,16 @@ impl Server {
     pub(crate) async fn open_detached(
         self: &Arc<Self>,
         token: &str,
-        cmd: Vec<String>,
+        new: crate::NewSession,
     ) -> Result<String, Refusal> {
+        let cwd = new.folder.map(|folder| folder.to_string_lossy().into_owned());
         let negotiation = Negotiation {
+            name: new.name,
+            cwd,
             token: Some(token.to_owned()),
             // No terminal is attached, so the model answers the program's queries.
             tty: Some(wire::Tty { answers: false, ..wire::Tty::default() }),
-            cmd,
+            cmd: new.command,
             detached: true,
             ..Negotiation::default()
         };

@@ -100,7 +100,7 @@ pub(super) fn brief(session: Described) -> ListedSession {
     };
     match session.said {
         Said::Status(status) => ListedSession {
-            clients: status.clients.len(),
+            clients: status.clients,
             state: status.state.name().to_owned(),
             shown: Some(ShownStatus {
                 agent_state: status.agent_state,

@@ -47,12 +47,7 @@ fn access(site: &Site, pass: &Pass) -> Access {
         }),
         start: Arc::new(move |new| {
             let (site, token) = opener.clone();
-            Box::pin(async move {
-                if new.name.is_some() || new.folder.is_some() {
-                    return Err("over HTTP a session gets no name and no folder: leave them out".to_owned());
-                }
-                start(&site, &token, new.command).await.map_err(|e| e.to_string())
-            })
+            Box::pin(async move { start(&site, &token, new).await.map_err(|e| e.to_string()) })
         }),
     }
 }

@@ -40,6 +40,7 @@ pub use reading::{describe_recording, recording_text};
 pub(crate) use serving::serve_seated;
 pub use serving::{serve, serve_stream};
 
+use crate::NewSession;
 use crate::admission::Seat;
 
 /// Returns what a token grants, if anything. It is called again while a client stays, so that a
@@ -47,7 +48,7 @@ use crate::admission::Seat;
 pub(crate) type Check = Box<dyn Fn(&str) -> Option<Authority> + Send + Sync>;
 
 /// Starts a program as a session that outlives the page. Returns its id.
-pub(crate) type Start = Box<dyn Fn(Vec<String>) -> Result<String, StartError> + Send + Sync>;
+pub(crate) type Start = Box<dyn Fn(NewSession) -> Result<String, StartError> + Send + Sync>;
 
 /// Why the page did not start a session. The page shows the message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -165,7 +166,7 @@ impl SiteOptions {
     #[must_use]
     pub fn start(
         mut self,
-        start: impl Fn(Vec<String>) -> Result<String, StartError> + Send + Sync + 'static,
+        start: impl Fn(NewSession) -> Result<String, StartError> + Send + Sync + 'static,
     ) -> Self {
         self.start = Some(Box::new(start));
         self

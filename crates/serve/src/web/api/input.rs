@@ -6,6 +6,8 @@ use axum::http::request::Parts;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tapdeck_proto::api::MAX_BODY;
+use tapdeck_proto::schema::{JsonSchema, fields_of};
+use tapdeck_tape::nearest::unknown;
 
 use super::Refusal;
 use crate::web::Site;
@@ -26,7 +28,7 @@ impl<T: DeserializeOwned> FromRequestParts<Site> for Params<T> {
 /// The body of a request: a JSON object. Nothing stands for an empty one.
 pub(super) struct Body<T>(pub(super) T);
 
-impl<T: DeserializeOwned> FromRequest<Site> for Body<T> {
+impl<T: DeserializeOwned + JsonSchema> FromRequest<Site> for Body<T> {
     type Rejection = Refusal;
 
     async fn from_request(request: Request, _: &Site) -> Result<Self, Refusal> {
@@ -43,8 +45,14 @@ impl<T: DeserializeOwned> FromRequest<Site> for Body<T> {
         let malformed = |e: serde_json::Error| Refusal::malformed(format!("the body makes no sense: {e}"));
         let value: Value = serde_json::from_slice(text).map_err(malformed)?;
         // serde reads a struct from a list of its fields, too.
-        if !value.is_object() {
+        let Value::Object(fields) = &value else {
             return Err(Refusal::malformed("the body must be a JSON object"));
+        };
+        // The bus ignores what it does not know, so that clients may be newer. Here it is a mistake.
+        let known = fields_of::<T>();
+        let known: Vec<&str> = known.iter().map(String::as_str).collect();
+        if let Some(name) = fields.keys().find(|name| !known.contains(&name.as_str())) {
+            return Err(Refusal::malformed(unknown("field", name, &known)));
         }
         Ok(Self(serde_json::from_value(value).map_err(malformed)?))
     }

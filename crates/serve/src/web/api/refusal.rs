@@ -68,6 +68,7 @@ fn word_of(status: StatusCode) -> &'static str {
         StatusCode::UNAUTHORIZED => "unauthorized",
         StatusCode::FORBIDDEN => "forbidden",
         StatusCode::NOT_FOUND => "not_found",
+        StatusCode::METHOD_NOT_ALLOWED => "method_not_allowed",
         StatusCode::REQUEST_TIMEOUT | StatusCode::GATEWAY_TIMEOUT => "timed_out",
         StatusCode::CONFLICT => "refused",
         StatusCode::PAYLOAD_TOO_LARGE => "too_long",
