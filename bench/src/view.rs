@@ -47,6 +47,12 @@ impl Link for Paper {
         Ok(())
     }
     fn release(&mut self) {}
+    fn mark(&mut self, _: &str) -> Result<(), String> {
+        Ok(())
+    }
+    fn pause(&mut self) -> Result<(), String> {
+        Ok(())
+    }
     fn end(&mut self) {}
     fn outlives(&self) -> bool {
         true
