@@ -121,8 +121,8 @@ fn an_answer_is_believed_for_a_while() {
     assert_eq!(other.status.code(), Some(1), "another account");
 }
 
-/// An agent that does not tell is not started again and again, while one that is missing, or without
-/// an account, is: that may change at once.
+/// An agent that does not tell is not started again and again. One that is missing is looked for
+/// each time: that may change at once.
 #[test]
 fn that_an_agent_does_not_tell_is_cached_too() {
     let home = Home::new();

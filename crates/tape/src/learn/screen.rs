@@ -1,5 +1,5 @@
-//! Programs that draw their screen: the row of their input field, how they repeat a prompt, and what
-//! is there only while they work.
+//! Programs that draw their screen: the row of their input field, how they repeat a prompt, and
+//! what is there only while they work.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;

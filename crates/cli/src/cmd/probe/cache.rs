@@ -1,6 +1,6 @@
-//! What earlier probes found, until it expires: `$XDG_STATE_HOME/tapdeck/probes`. An answer is kept under everything that decides whose it is
-//! (program, home, the variables that name an account), so that one account's is never taken for
-//! another's; of those only a digest is kept.
+//! What earlier probes found, until it expires: `$XDG_STATE_HOME/tapdeck/probes`. An answer is kept
+//! under everything that decides whose it is (program, home, the variables that name an account),
+//! so that one account's is never taken for another's; of those only a digest is kept.
 
 use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStrExt;

@@ -48,7 +48,7 @@ impl<T: DeserializeOwned + JsonSchema> FromRequest<Site> for Body<T> {
         let Value::Object(fields) = &value else {
             return Err(Refusal::malformed("the body must be a JSON object"));
         };
-        // The bus ignores what it does not know, so that clients may be newer. Here it is a mistake.
+        // The bus ignores what it does not know, for newer clients. Here it is a mistake.
         let known = fields_of::<T>();
         let known: Vec<&str> = known.iter().map(String::as_str).collect();
         if let Some(name) = fields.keys().find(|name| !known.contains(&name.as_str())) {
