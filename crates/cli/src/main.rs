@@ -31,7 +31,6 @@ mod screen;
 mod scrubbing;
 mod seal_key;
 mod sender;
-mod service_events;
 mod session_args;
 mod sessions;
 mod shell_integration;

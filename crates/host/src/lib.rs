@@ -61,6 +61,7 @@ mod recorder;
 pub mod registry;
 #[cfg(feature = "sandbox")]
 pub mod sandbox;
+pub mod service_events;
 mod shared;
 pub mod signals;
 mod snapshot_watch;

@@ -83,9 +83,17 @@ pub struct Selection {
     secret_variables: Vec<String>,
     secret_files: Vec<PathBuf>,
     secrets: Vec<(String, String)>,
+    rules: Vec<Rule>,
 }
 
 impl Selection {
+    /// Adds rules that stand in no file.
+    #[must_use]
+    pub(crate) fn rules(mut self, rules: impl IntoIterator<Item = Rule>) -> Self {
+        self.rules.extend(rules);
+        self
+    }
+
     /// Sets the packs by name: `none` alone for none. Without names, those that are on by default.
     #[must_use]
     pub fn packs(mut self, packs: impl IntoIterator<Item = impl Into<String>>) -> Self {
@@ -164,6 +172,7 @@ impl Selection {
             let login = owner.user.as_deref().filter(|login| Some(*login) != user);
             rules.extend(login.and_then(Rules::user).map(|rule| Rule { name: "login-name".into(), ..rule }));
         }
+        rules.extend_from_slice(&self.rules);
         for file in &self.files {
             rules.extend(read_rules(file)?);
         }

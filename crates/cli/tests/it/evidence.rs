@@ -302,6 +302,52 @@ fn a_scenario_carries_what_its_run_is_evidence_for() {
     fails(&home.run(["test", "--live", "a.scenario.yaml"]), "\"banana\" is no length of time");
 }
 
+/// Only `cassette record` took service events; a scenario could not say what shape they have.
+#[test]
+fn a_scenario_takes_service_events_and_checks_their_shape() {
+    let home = Home::new();
+    let scenario = |tokens: &str, more: &str| {
+        let text = format!(
+            "program:\n  run: [sh, -c, 'printf one; echo \"$FIRST\" >> out/events; until [ -e seen ]; do [ -s out/events ] \
+             && echo > seen; done; printf two; echo \"$LAST\" >> out/events']\n  events: out/events\nenv:\n  allow: [PATH]\n  \
+             set:\n    FIRST: '{{\"type\":\"tool\",\"name\":\"read\"}}'\n    LAST: '{{\"type\":\"final\",\"usage\":{{\"tokens\":{tokens}}}}}'\n\
+             require: {{service: final}}\nassert:\n  - {{events: {{schema: {{type: object, required: [type]}}, count: 2}}}}\n  \
+             - {{events: {{type: final, schema: {{properties: {{usage: {{properties: {{tokens: {{type: integer}}}}}}}}}}}}}}\n{more}"
+        );
+        fs::write(home.path("a.scenario.yaml"), text).expect("written");
+    };
+    scenario("12", "");
+    passes(&home.run(["test", "--record", "a.scenario.yaml"]));
+    passes(&home.run(["test", "a.scenario.yaml"]));
+    passes(&home.run(["cassette", "verify", "a.cassette"]));
+    assert_eq!(object(&home.path("a.cassette/final.json"))["usage"]["tokens"], 12);
+    scenario("\"12\"", "");
+    let output = home.run(["test", "--live", "a.scenario.yaml"]);
+    fails(&output, "service event 1: $.usage.tokens is a string, not integer: \"12\"");
+    scenario("12", "  - {events: {schema: {typ: object}}}\n");
+    fails(&home.run(["test", "--live", "a.scenario.yaml"]), "no word of a schema is \"typ\": use type, enum");
+}
+
+/// `test --record` masked the folders of a run, but not the name of the user.
+#[test]
+fn the_name_of_the_user_is_in_no_recorded_test() {
+    let home = Home::new();
+    let text = "program:\n  run: [sh, -c, 'echo by adalovelace in $HOME']\nassert:\n  - {exit: 0}\n";
+    fs::write(home.path("a.scenario.yaml"), text.replace("adalovelace", "$WHO")).expect("written");
+    let scenario = fs::read_to_string(home.path("a.scenario.yaml")).expect("read");
+    let named = scenario.replace("assert:", "env:\n  allow: [PATH]\n  set: {WHO: '${LOGNAME}'}\nassert:");
+    fs::write(home.path("a.scenario.yaml"), named).expect("written");
+    let mut command = home.tapdeck(["test", "--record", "a.scenario.yaml"]);
+    passes(&command.env("USER", "adalovelace").env("LOGNAME", "adalovelace").output().expect("it runs"));
+    for entry in fs::read_dir(home.path("a.cassette")).expect("listed").flatten() {
+        let bytes = fs::read(entry.path()).expect("read");
+        let text = String::from_utf8_lossy(&bytes);
+        assert!(!text.contains("adalovelace"), "{}: {text}", entry.path().display());
+    }
+    let raw = fs::read_to_string(home.path("a.cassette/output.raw")).expect("read");
+    assert!(raw.starts_with("by *********** in "), "{raw}");
+}
+
 /// An argument with a blank became two when a cassette went through a recording.
 #[test]
 fn arguments_stay_a_list_through_a_conversion() {

@@ -15,6 +15,7 @@ mod frame;
 mod json;
 mod look;
 mod normalise;
+mod schema;
 mod style;
 mod styled;
 #[cfg(test)]
@@ -33,6 +34,7 @@ pub use frame::{Frame, Row, Screen};
 pub use json::{Json, JsonPath};
 pub use look::{Look, Region};
 pub use normalise::Normaliser;
+pub use schema::{JsonType, Schema};
 pub use style::{Attr, Cells, StyleFact, colour, underline};
 pub use timeline::{Cause, End, Input, Moment, Pos, Timeline, What, signal_name, signal_number};
 pub use trace::{BytesTest, Count, ExitTest, Happening, JsonTest, Trace};

@@ -7,6 +7,7 @@ use std::fmt;
 use tapdeck_term::{Scanner, Size};
 
 use super::condition::{TextTest, range};
+use super::schema::Schema;
 use super::timeline::{Cause, Moment, Pos, Timeline, What, signal_name};
 use super::when::{Span, seconds};
 use super::{Json, JsonPath, quote};
@@ -60,6 +61,8 @@ pub enum JsonTest {
     Is(Json),
     /// A text that passes.
     Text(TextTest),
+    /// A value of this shape.
+    Shape(Box<Schema>),
 }
 
 /// A number that must lie in a range.
@@ -144,6 +147,15 @@ pub enum Trace {
         /// What is to be there.
         test: JsonTest,
         /// In so many events.
+        count: Count,
+    },
+    /// Every service event of a type, or every one, has a shape.
+    Events {
+        /// The type, where only those of one are meant.
+        kind: Option<String>,
+        /// The shape.
+        shape: Box<Schema>,
+        /// So many of them.
         count: Count,
     },
     /// A value in what is kept beside the events.
@@ -250,6 +262,7 @@ impl Trace {
             }
             Self::Replies(test) => nowhere(test.check(&heard.replies, "the terminal's answer")),
             Self::Service { path, test, count } => service(inside(), path, test, *count),
+            Self::Events { kind, shape, count } => events(inside(), kind.as_deref(), shape, *count),
             Self::Beside { name, path, test, absent } => nowhere(beside(t, name, path, test, *absent)),
             Self::Exit(test) => nowhere(exit(t.end.exit, *test)),
             Self::Ended(cause) => {
@@ -376,6 +389,32 @@ fn service<'a>(
     })
 }
 
+fn events<'a>(
+    moments: impl Iterator<Item = &'a Moment>,
+    wanted: Option<&str>,
+    shape: &Schema,
+    count: Count,
+) -> Result<(), (String, Option<Pos>)> {
+    let mut n = 0;
+    for moment in moments {
+        let What::Service(value) = &moment.what else { continue };
+        let kind = match value {
+            Json::Map(fields) => fields.iter().find(|(key, _)| key == "type").map(|(_, kind)| kind),
+            _ => None,
+        };
+        let is = |name: &str| matches!(kind, Some(Json::Text(kind)) if kind == name);
+        // Those of the recorder have the form that it gives them.
+        let ours = matches!(kind, Some(Json::Text(kind)) if kind.starts_with("tapdeck."));
+        if wanted.map_or(!ours, is) {
+            n += 1;
+            let number = format!("service event {n}");
+            shape.check(value).map_err(|why| (format!("{number}: {why}"), Some(moment.at)))?;
+        }
+    }
+    let of = wanted.map(|kind| format!(" of type {kind:?}")).unwrap_or_default();
+    count.check(n, &format!("service events{of}")).map_err(|message| (message, None))
+}
+
 fn beside(t: &Timeline, name: &str, path: &JsonPath, test: &JsonTest, absent: bool) -> Result<(), String> {
     let file = t.beside.iter().find(|(n, _)| *n == name);
     let found = file.map(|(_, value)| path.select(value)).unwrap_or_default();
@@ -432,6 +471,7 @@ impl JsonTest {
             (Self::Is(wanted), value) => wanted == value,
             (Self::Text(test), Json::Text(text)) => test.holds(text),
             (Self::Text(_), _) => false,
+            (Self::Shape(shape), value) => shape.check(value).is_ok(),
         }
     }
 }
@@ -442,6 +482,7 @@ impl fmt::Display for JsonTest {
             Self::Exists => f.write_str("something"),
             Self::Is(value) => write!(f, "{value}"),
             Self::Text(test) => write!(f, "{test}"),
+            Self::Shape(shape) => write!(f, "{shape}"),
         }
     }
 }
@@ -512,6 +553,10 @@ impl fmt::Display for Trace {
             Self::Clipboard(c) => write!(f, "{} clipboard writes", c.len()),
             Self::Replies(t) => write!(f, "terminal's answers {t}"),
             Self::Service { path, test, count } => write!(f, "{count} service events with {test} at {path}"),
+            Self::Events { kind: Some(kind), shape, .. } => {
+                write!(f, "service events of type {kind:?} are {shape}")
+            }
+            Self::Events { kind: None, shape, .. } => write!(f, "service events are {shape}"),
             Self::Beside { name, path, test, absent } => {
                 write!(f, "{name} {} {test} at {path}", if *absent { "without" } else { "with" })
             }

@@ -75,6 +75,19 @@ impl Masks {
         self.patches.insert(at, Patch::Bytes(bytes.into()));
     }
 
+    /// Whether nothing is masked.
+    pub fn is_empty(&self) -> bool {
+        self.patches.is_empty()
+    }
+
+    /// Adds the masks of another that begin before an offset.
+    pub fn extend_before(&mut self, other: &Self, at: u64) {
+        for (start, patch) in other.patches.range(..at) {
+            // One of the same place that has grown.
+            self.patches.insert(*start, patch.clone());
+        }
+    }
+
     /// Forgets what lies before an offset.
     pub(crate) fn forget_before(&mut self, at: u64) {
         while let Some(first) = self.patches.first_entry()

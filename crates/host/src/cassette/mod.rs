@@ -15,5 +15,5 @@ pub(crate) use preflight::run_quietly;
 pub use preflight::{
     DEFAULT_ENV, Environment, PreflightError, check_command, find_program, git_sha, new_uuid, rfc3339,
 };
-pub use scrub::{scrub, scrub_rules};
+pub use scrub::scrub;
 pub use task::{CassetteRecorder, Recorded, name_leftovers};

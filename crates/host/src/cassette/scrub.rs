@@ -6,8 +6,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use serde_json::json;
-use tapdeck_core::scrub::{PACKS, Report, Rule, RuleError, Rules, Scrubber, Secret};
+use tapdeck_core::scrub::{Masks, PACKS, Report, Rules, Scrubber};
 use tapdeck_core::{Offset, Time};
 use tapdeck_tape::JsonValue;
 use tapdeck_tape::cassette::{
@@ -23,51 +24,6 @@ use super::CommitError;
 const MAX_READINGS: usize = 4;
 /// Where the manifest names the cassette that another was made of.
 const FROM: &str = "scrubbed_from";
-
-/// The rules for a run: these packs, rules of the run's own, its folders, and values that must not
-/// be seen.
-///
-/// # Errors
-/// When there is no such pack, or two rules have one name.
-pub fn scrub_rules(
-    packs: &[String],
-    own: &[Rule],
-    folders: &[(&str, &Path)],
-    secrets: impl IntoIterator<Item = (String, String)>,
-) -> Result<Rules, RuleError> {
-    let packs = if packs.is_empty() { Rules::default_packs() } else { packs.to_vec() };
-    let mut rules = Rules::of_packs(&packs)?;
-    rules.extend_from_slice(own);
-    if packs.iter().any(|p| p == "paths" || p == "all") {
-        for (name, folder) in folders {
-            let text = folder.to_string_lossy();
-            // `/`, `/root` and their like say nothing about a person.
-            if folder.is_absolute() && folder.components().count() > 2 {
-                rules.push(Rule {
-                    name: (*name).into(),
-                    pack: "paths".into(),
-                    pattern: escape(&text),
-                    keep: "/".into(),
-                    ..Rule::default()
-                });
-            }
-        }
-    }
-    let secrets = secrets.into_iter().filter(|(_, value)| value.chars().count() >= 4);
-    Rules::new(rules, secrets.map(|(name, value)| Secret { name, value }).collect())
-}
-
-/// A text as a pattern that means just that text.
-fn escape(text: &str) -> String {
-    let mut out = String::new();
-    for c in text.chars() {
-        if c.is_ascii_punctuation() {
-            out.push('\\');
-        }
-        out.push(c);
-    }
-    out
-}
 
 /// Masks a cassette. With a new id it becomes another one that names the original; without one, the
 /// original was never seen. It is sealed with the key, if there is one.
@@ -112,21 +68,28 @@ pub fn scrub(
     Ok((files, report))
 }
 
-/// Masks in a folder what was recognised only after it had been written there. `scrubber` has read
-/// the run once. Returns whether there was anything: `each` has then been given all events anew.
+/// Masks in a folder what was recognised only after it had been written there. The scrubber has read
+/// the run once; its masks that came too late are given with it. Returns whether there was anything:
+/// `each` has then been given all events anew.
 pub(super) fn scrub_again(
     folder: &Path,
-    scrubber: Scrubber,
+    (scrubber, output, input): (Scrubber, Masks, Masks),
     closing: &mut Closing,
     mut each: impl FnMut(CassetteEvent) -> Result<(), CommitError>,
 ) -> Result<bool, CommitError> {
-    let mut scrubber = study(scrubber.again(), closing, || Traces::open(folder))?;
+    let events = || {
+        let mut late = Typed::default();
+        let (output, input) = (&output, &input);
+        Ok(Traces::open(folder)?.map(move |event| late.masked(event, output, input)))
+    };
+    let mut scrubber = study(scrubber.again(), closing, events)?;
     // What is found is counted when it is masked, and no event is masked twice.
     let (mut trial, mut masked) = (scrubber.clone(), Masked::default());
-    let dirty = Traces::open(folder)?.any(|event| masked.event(event.clone(), &mut trial) != event);
+    let mut dirty = !output.is_empty() || !input.is_empty();
+    dirty = dirty || events()?.any(|event| masked.event(event.clone(), &mut trial) != event);
     if dirty {
         let mut masked = Masked::default();
-        for event in Traces::open(folder)? {
+        for event in events()? {
             each(masked.event(event, &mut scrubber))?;
         }
     } else {
@@ -223,36 +186,47 @@ pub(super) fn beside(closing: &mut Closing, scrubber: &mut Scrubber) {
 
 /// Masks events, in order.
 #[derive(Default)]
-struct Masked {
-    /// Bytes of input so far.
-    typed: u64,
-}
+struct Masked(Typed);
 
 impl Masked {
-    fn event(&mut self, mut event: CassetteEvent, scrubber: &mut Scrubber) -> CassetteEvent {
+    fn event(&mut self, event: CassetteEvent, scrubber: &mut Scrubber) -> CassetteEvent {
+        let mut event = self.0.masked(event, scrubber.output_masks(), scrubber.input_masks());
+        match &mut event.kind {
+            EventKind::Output { bytes, .. } => scrubber.inspect(bytes),
+            EventKind::Service(payload) => scrub_json(payload, scrubber),
+            _ => {}
+        }
+        event
+    }
+}
+
+/// Bytes of input so far.
+#[derive(Default)]
+struct Typed(u64);
+
+impl Typed {
+    fn masked(&mut self, mut event: CassetteEvent, output: &Masks, input: &Masks) -> CassetteEvent {
+        let apply = |masks: &Masks, at: Offset, bytes: &mut Bytes| {
+            let touched = masks.touches(at, bytes.len());
+            if touched {
+                let mut masked = bytes.to_vec();
+                masks.apply(at, &mut masked);
+                *bytes = masked.into();
+            }
+            touched
+        };
         match &mut event.kind {
             EventKind::Output { offset, bytes } => {
-                if scrubber.output_masks().touches(Offset(*offset), bytes.len()) {
-                    let mut masked = bytes.to_vec();
-                    scrubber.output_masks().apply(Offset(*offset), &mut masked);
-                    *bytes = masked.into();
-                }
-                scrubber.inspect(bytes);
+                apply(output, Offset(*offset), bytes);
             }
-            EventKind::Input(input) => {
-                let at = Offset(self.typed);
-                self.typed += input.bytes.len() as u64;
-                if scrubber.input_masks().touches(at, input.bytes.len()) {
-                    let mut masked = input.bytes.to_vec();
-                    scrubber.input_masks().apply(at, &mut masked);
-                    if masked != input.bytes[..] {
-                        // The name of a key that was masked would give it away.
-                        input.key = None;
-                    }
-                    input.bytes = masked.into();
+            EventKind::Input(typed) => {
+                let (at, before) = (Offset(self.0), typed.bytes.clone());
+                self.0 += before.len() as u64;
+                if apply(input, at, &mut typed.bytes) && typed.bytes != before {
+                    // The name of a key that was masked would give it away.
+                    typed.key = None;
                 }
             }
-            EventKind::Service(payload) => scrub_json(payload, scrubber),
             _ => {}
         }
         event

@@ -7,11 +7,13 @@ use std::sync::Arc;
 use std::time::Duration;
 use std::vec::Drain;
 
-use serde_json::{Value, json};
+use serde_json::json;
 use tapdeck_core::scrub::Rules;
 use tapdeck_core::{Author, Entry, Event, Exit, Lag, Stamp, Time, WallTime, WinSize};
 use tapdeck_tape::JsonValue;
-use tapdeck_tape::cassette::{Closing, Final, Input, Manifest, Recording, names, signal_name};
+use tapdeck_tape::cassette::{
+    Closing, Final, Input, Manifest, Recording, names, service_payload, signal_name,
+};
 use tapdeck_tape::scrub::scrub_json;
 
 use super::scrub::{beside, scrub_again, stored};
@@ -69,7 +71,7 @@ impl CassetteRecorder {
     ) -> io::Result<Self> {
         let reader = TapReader::from_start(&log, clock);
         let size = size.or_default();
-        let mut held = rules.map(|rules| Held::new(rules, size, true));
+        let mut held = rules.map(|rules| Held::new(rules, size, true).keep_late());
         if let Some(about) = folder.about() {
             (about.terminal.initial_rows, about.terminal.initial_cols) = (size.rows, size.cols);
             about.timing.resolution_ms = u64::try_from(resolution.as_millis()).unwrap_or(u64::MAX).max(1);
@@ -145,7 +147,7 @@ impl Work {
             }
             Event::Service(payload) => {
                 self.told += 1;
-                let payload = self.masked(parse_payload(&payload));
+                let payload = self.masked(service_payload(&payload));
                 self.recording.service(at, payload);
             }
             Event::Snapshot { id, label, .. } => {
@@ -205,7 +207,7 @@ impl Tap for Work {
     fn take(&mut self, entries: Drain<'_, Entry>, now: Stamp) {
         self.came = true;
         match &mut self.held {
-            Some(held) => entries.for_each(|entry| held.push(entry)),
+            Some(held) => entries.for_each(|entry| held.push(entry, now.wall)),
             None => entries.for_each(|entry| self.push(entry)),
         }
         self.release(now.wall, false);
@@ -242,13 +244,6 @@ impl Tap for Work {
     }
 }
 
-/// A service event as it was given; what is no JSON is kept as text and says so.
-fn parse_payload(text: &str) -> JsonValue {
-    let value: Value = serde_json::from_str(text)
-        .unwrap_or_else(|e| json!({"type": "tapdeck.malformed_event", "text": text, "why": e.to_string()}));
-    JsonValue::of(&value)
-}
-
 /// A service event that says nothing but its type.
 fn typed(kind: &str) -> JsonValue {
     JsonValue::of(&json!({ "type": kind }))
@@ -273,7 +268,7 @@ impl Recorded {
     /// in the order in which they were passed on.
     pub fn add_late_events(&mut self, all: &[String]) {
         for payload in all.get(self.0.told..).unwrap_or_default() {
-            let payload = self.0.masked(parse_payload(payload));
+            let payload = self.0.masked(service_payload(payload));
             self.0.recording.service(self.0.end, payload);
         }
     }
@@ -356,7 +351,7 @@ fn finish(
         let (size, resolution) = recording.began();
         let mut masked = Recording::new(size, resolution);
         let mut again = folder.begin_again()?;
-        let changed = scrub_again(folder.path(), held.into_scrubber(), &mut closing, |event| {
+        let changed = scrub_again(folder.path(), held.into_parts(), &mut closing, |event| {
             masked.event(event);
             masked.drain(|name, bytes| again.append(name, bytes))
         })?;

@@ -242,7 +242,7 @@ impl Tap for ForeignTap {
     fn take(&mut self, entries: Drain<'_, Entry>, now: Stamp) {
         for entry in entries {
             match &mut self.held {
-                Some(held) => held.push(entry),
+                Some(held) => held.push(entry, now.wall),
                 None => self.push(entry),
             }
         }

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tapdeck_core::scrub::{Report, Rules, Scrubber};
+use tapdeck_core::scrub::{Masks, Report, Rules, Scrubber};
 use tapdeck_core::{Entry, Event, Offset, WallTime, WinSize};
 use tapdeck_term::Size;
 
@@ -21,7 +21,8 @@ const MAX_HELD: usize = 1 << 20;
 /// Entries on their way to the disk.
 pub(crate) struct Held {
     scrubber: Scrubber,
-    queue: VecDeque<Entry>,
+    /// With the time when each came here. A recorder that is behind gets entries that are old.
+    queue: VecDeque<(WallTime, Entry)>,
     weight: usize,
     /// Input is recorded, so it is looked at.
     with_input: bool,
@@ -30,6 +31,8 @@ pub(crate) struct Held {
     input: u64,
     /// When the queue is to be looked at again.
     due: WallTime,
+    /// Masks of output and of input that came too late for what they cover, if they are kept.
+    late: Option<(Masks, Masks)>,
 }
 
 impl Held {
@@ -43,7 +46,14 @@ impl Held {
             output: Offset(0),
             input: 0,
             due: WallTime::ZERO,
+            late: None,
         }
+    }
+
+    /// Keeps the masks that come too late, for a caller that can write anew.
+    pub(crate) fn keep_late(mut self) -> Self {
+        self.late = Some(Default::default());
+        self
     }
 
     /// For texts beside the recording.
@@ -61,7 +71,7 @@ impl Held {
         self.scrubber.lost(n);
     }
 
-    pub(crate) fn push(&mut self, entry: Entry) {
+    pub(crate) fn push(&mut self, entry: Entry, now: WallTime) {
         match &entry.event {
             Event::Output { bytes, .. } => {
                 self.weight += bytes.len();
@@ -83,39 +93,46 @@ impl Held {
             _ => {}
         }
         if self.queue.is_empty() {
-            self.due = entry.at.wall + HOLD;
+            self.due = now + HOLD;
         }
-        self.queue.push_back(entry);
+        self.queue.push_back((now, entry));
     }
 
     /// What may be written now, masked; with `all`, everything.
     pub(crate) fn release(&mut self, now: WallTime, all: bool) -> Vec<Entry> {
-        let Some(first) = self.queue.front().map(|e| e.at.wall) else { return Vec::new() };
+        let Some(first) = self.queue.front().map(|(came, _)| *came) else { return Vec::new() };
         // A caller waits for a snapshot or an instruction to be on disk, and nothing comes from a
         // session that has ended.
-        let urgent =
-            |e: &Entry| matches!(e.event, Event::Snapshot { .. } | Event::Instruction(_) | Event::Exit(_));
+        let urgent = |(_, e): &(WallTime, Entry)| {
+            matches!(e.event, Event::Snapshot { .. } | Event::Instruction(_) | Event::Exit(_))
+        };
         let all = all || self.queue.iter().any(urgent);
         let full = self.weight > MAX_HELD;
         if !all && !full && now < self.due {
             return Vec::new();
         }
         self.scrubber.settle();
-        if !all && !full && self.scrubber.is_open() && now < first + OPEN {
+        if let Some((output, input)) = &mut self.late {
+            output.extend_before(self.scrubber.output_masks(), self.output.0);
+            input.extend_before(self.scrubber.input_masks(), self.input);
+        }
+        let open = !all && self.scrubber.is_open() && now < first + OPEN;
+        if open && !full {
             self.due = now + HOLD;
             return Vec::new();
         }
         let mut out = Vec::new();
-        loop {
-            // The newest may end in the middle of something.
+        while let Some((came, _)) = self.queue.front() {
+            // Of too much, the newest stays: it may end in the middle of something.
             let some = full && self.weight > MAX_HELD / 2;
-            if !self.queue.front().is_some_and(|e| all || some || now >= e.at.wall + HOLD) {
+            if !(all || some || (!open && now >= *came + HOLD)) {
                 break;
             }
-            out.extend(self.queue.pop_front().map(|e| self.masked(e)));
+            let entry = self.queue.pop_front();
+            out.extend(entry.map(|(_, entry)| self.masked(entry)));
         }
-        if let Some(next) = self.queue.front() {
-            self.due = next.at.wall + HOLD;
+        if let Some((came, _)) = self.queue.front() {
+            self.due = (*came + HOLD).max(if open { now + HOLD } else { WallTime::ZERO });
         }
         self.scrubber.forget_before(self.output.0, self.input);
         out
@@ -150,9 +167,10 @@ impl Held {
         entry
     }
 
-    /// Gives the scrubber back, with what it has learned.
-    pub(crate) fn into_scrubber(self) -> Scrubber {
-        self.scrubber
+    /// Gives the scrubber back, with what it has learned, and the masks that came too late.
+    pub(crate) fn into_parts(self) -> (Scrubber, Masks, Masks) {
+        let (output, input) = self.late.unwrap_or_default();
+        (self.scrubber, output, input)
     }
 
     /// What was found.

@@ -10,6 +10,7 @@ use tapdeck_core::check::{
 };
 use tapdeck_core::{Author, Entry, Event, Exit, Lag, Seq, Stamp, Time};
 use tapdeck_host::Tap;
+use tapdeck_tape::scenario::service_event;
 use tapdeck_term::Size;
 
 /// Input that was sent; the log tells when it was delivered, and in which pieces.
@@ -43,6 +44,8 @@ pub(crate) struct Collector {
     updates: Updates,
     size: Size,
     moments: Vec<(Time, What)>,
+    /// Service events that the session has passed on.
+    told: usize,
     /// The first size in the log is the one at the start.
     started: bool,
     /// When it ended.
@@ -60,6 +63,7 @@ impl Collector {
             updates: Updates::default(),
             size,
             moments: Vec::new(),
+            told: 0,
             started: false,
             ended: None,
             lost: 0,
@@ -80,6 +84,10 @@ impl Collector {
                 if std::mem::replace(&mut self.started, true) { vec![What::Resize(size)] } else { Vec::new() }
             }
             Event::Signal(number) => vec![What::Signal(signal_name(*number))],
+            Event::Service(payload) => {
+                self.told += 1;
+                vec![What::Service(service_event(payload))]
+            }
             Event::Exit(exit) => {
                 self.exit = Some(*exit);
                 self.ended = Some(entry.at.mono);
@@ -120,6 +128,13 @@ impl Collector {
     /// When the screen counts although an update of it has not ended; `None` if it counts now.
     pub(crate) fn due(&self, now: Time) -> Option<Time> {
         self.updates.due(now).filter(|_| self.exit.is_none() || !self.pending.is_empty())
+    }
+
+    /// Puts those of a source's events that came when the session had ended behind everything.
+    pub(crate) fn insert_late(&mut self, now: Time, all: &[String]) {
+        for payload in all.get(self.told..).unwrap_or_default() {
+            self.insert(now, What::Service(service_event(payload)));
+        }
     }
 
     /// Puts something behind everything that was taken so far.

@@ -13,12 +13,12 @@ use std::time::Duration;
 
 use tapdeck_core::Exit;
 use tapdeck_core::check::{Claim, Timeline, Trace, seconds};
+use tapdeck_core::scrub::Rules;
 use tapdeck_host::backend::{Container, Place, PlaceError};
 use tapdeck_host::cassette::{
     AccountLock, CassetteFolder, CommitError, LockError, executables, name_binary, new_uuid, rfc3339, scrub,
-    scrub_rules,
 };
-use tapdeck_host::{Clock, state_folder};
+use tapdeck_host::{Clock, service_events, state_folder};
 use tapdeck_tape::cassette::{
     Binary, Cassette, Closing, Command, ContentDigest, Files, Harness, Manifest, Provenance, ReplayMode,
     Terminal, Timing, VERSION, names,
@@ -33,6 +33,7 @@ use super::scenario::{Fault, Loaded, Outcome, Ran, Report, judge};
 use super::session::{Program, Session};
 use super::{Halt, TestResult, picture, replay};
 use crate::OutFile;
+use crate::scrub::{Owner, Selection};
 use tapdeck_term::Size;
 
 /// What a program gets when its scenario does not say: enough to start, nothing to leak.
@@ -206,10 +207,18 @@ fn drive(loaded: &Loaded, spec: &Spec, world: &World, (place, halt): (&Place, &H
             Err(e) => return ran.faults.push(Fault::new(format!("version_from: {command}"), e.message())),
         }
     }
+    let events = spec.evidence.events.as_ref().map(|name| events(&world.folder.join(name))).transpose();
+    let events = match events {
+        Ok(events) => events,
+        Err(e) => return ran.faults.push(Fault::new("service events can be read", e.to_string())),
+    };
     let mut session = match start(&world.argv, spec.timeout, world, (place.clone(), halt)) {
         Ok(session) => session,
         Err(e) => return ran.faults.push(Fault::new("the program starts", e.message())),
     };
+    if let Some(Err(e)) = events.map(|source| session.read_events(source)) {
+        return ran.faults.push(Fault::new("service events can be read", e.to_string()));
+    }
     let clock = Clock::start();
     let mut slowest = (Duration::ZERO, 0);
     let mut stepped = Duration::ZERO;
@@ -285,6 +294,15 @@ fn binaries(spec: &Spec, work: &Path) -> Vec<Binary> {
     found
 }
 
+/// The file that service events come from; an empty one where the scenario has none.
+fn events(path: &Path) -> std::io::Result<service_events::Source> {
+    if !path.exists() {
+        path.parent().map_or(Ok(()), fs::create_dir_all)?;
+        fs::write(path, "")?;
+    }
+    service_events::Source::open(path)
+}
+
 /// Where the program is to run, with all that its scenario wants there.
 fn place_of(spec: &Spec, place: Option<&Place>) -> Result<Place, String> {
     let place = match (place, &spec.on) {
@@ -292,7 +310,7 @@ fn place_of(spec: &Spec, place: Option<&Place>) -> Result<Place, String> {
         (None, Some((_, on))) => on.parse().map_err(|e: PlaceError| format!("{on:?}: {e}"))?,
         (None, None) => Place::Local,
     };
-    let has_files = !spec.files.is_empty() || !spec.copy.is_empty();
+    let has_files = !spec.files.is_empty() || !spec.copy.is_empty() || spec.evidence.events.is_some();
     if has_files && !sees_folders(&place) {
         return Err(format!("{place} does not see the files of the scenario: its folders are its own"));
     }
@@ -570,13 +588,11 @@ pub(super) fn make(loaded: &Loaded, timeline: &Timeline, ran: &Ran) -> Result<Ma
     let root = loaded.folder.join(loaded.scenario.root.as_deref().unwrap_or("."));
     // The root is known to the program only if its scenario names it.
     let root = root.canonicalize().ok().filter(|_| loaded.scenario.root.is_some());
-    let folders: Vec<(&str, &Path)> = [("work folder", Some(&**folder)), ("project root", root.as_deref())]
-        .into_iter()
-        .filter_map(|(name, path)| Some((name, path?)))
-        .collect();
-    let own = &loaded.scenario.scrub;
-    let rules = scrub_rules(&[], own, &folders, std::iter::empty()).map_err(wrong)?;
-    let (files, _) = scrub(&files, Arc::new(rules), None, None).map_err(wrong)?;
+    let root = root.and_then(|root| Rules::folder("project-root", &root.to_string_lossy()));
+    let owner = Owner::of_process(Some(folder.to_string_lossy().into_owned()));
+    let own = loaded.scenario.scrub.iter().cloned();
+    let rules = Selection::default().rules(root.into_iter().chain(own)).load(&owner).map_err(wrong)?;
+    let (files, _) = scrub(&files, rules, None, None).map_err(wrong)?;
     Ok(Made { files, unscrubbed: Some(scenario::timeline(&cassette)) })
 }
 

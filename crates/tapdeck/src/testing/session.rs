@@ -16,6 +16,7 @@ use tapdeck_host::backend::{
     Backend, CommandSpec, LocalPty, NonInteractive, Place, SpawnError, TerminalSetup,
 };
 use tapdeck_host::leftovers::Leftovers;
+use tapdeck_host::service_events::{self, Reading};
 use tapdeck_host::{Clock, Config, Driver, Ended, Handle, Outcome, SharedLog, TapReader, Unanswered};
 use tapdeck_term::keys::{self, KeyPress};
 use tapdeck_term::{Modes, Size};
@@ -186,6 +187,7 @@ impl Program {
             patience: self.patience,
             limit,
             leftovers,
+            events: None,
             _held: held,
         })
     }
@@ -206,6 +208,8 @@ pub struct Session {
     limit: (Duration, Time),
     /// Who is left of it, where that can be seen.
     leftovers: Option<Leftovers>,
+    /// Where service events come from.
+    events: Option<Reading>,
     /// By which it may be ended from outside.
     _held: Held,
 }
@@ -345,6 +349,11 @@ impl Session {
     }
 
     /// Gives the place a name up to which the screen has been looked at.
+    pub(crate) fn read_events(&mut self, source: service_events::Source) -> std::io::Result<()> {
+        self.events = Some(source.read(self.handle.clone())?);
+        Ok(())
+    }
+
     pub(crate) fn mark(&mut self, name: &str) {
         self.seen.insert(self.clock.now().mono, What::Mark(name.into()));
     }
@@ -566,6 +575,9 @@ impl Session {
             .at_caller()?
             .map_err(|e| broke(e.to_string()))
             .at_caller()?;
+        if let Some(events) = self.events.take() {
+            self.seen.insert_late(self.clock.now().mono, &events.finish());
+        }
         let cause = match outcome.ended {
             Ended::TimedOut => tapdeck_core::check::Cause::Timeout,
             Ended::Cancelled => tapdeck_core::check::Cause::Cancelled,

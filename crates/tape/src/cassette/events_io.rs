@@ -167,6 +167,13 @@ fn to_payload(kind: Kind) -> JsonValue {
     JsonValue(body)
 }
 
+/// A service event as it was given; what is no JSON is kept as text and says so.
+pub fn service_payload(text: &str) -> JsonValue {
+    let value: Value = serde_json::from_str(text)
+        .unwrap_or_else(|e| json!({"type": "tapdeck.malformed_event", "text": text, "why": e.to_string()}));
+    JsonValue(value)
+}
+
 /// The reverse of [`to_payload`].
 fn of_payload(payload: JsonValue) -> Kind {
     let known = || -> Option<Kind> {

@@ -296,7 +296,9 @@ impl Manifest {
                 return Err(Refusal::malformed(names::MANIFEST, 0, what));
             }
         }
-        let manifest: Self = serde_json::from_value(value).map_err(json)?;
+        drop(value);
+        // Read from the text, so that an error has its line.
+        let manifest: Self = serde_json::from_slice(bytes).map_err(json)?;
         manifest.check()?;
         Ok(manifest)
     }

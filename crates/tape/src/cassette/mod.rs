@@ -30,7 +30,7 @@ pub(crate) mod tests;
 
 pub use check::{Digester, digest_hex, is_uuid};
 pub use events::{CassetteEvent, EventKind, Input, Paste};
-pub use events_io::{CassetteReader, Taken, from_header, header_losses, signal_name};
+pub use events_io::{CassetteReader, Taken, from_header, header_losses, service_payload, signal_name};
 pub use files::{Files, is_cassette};
 pub use frame::{Cursor, Frame, FrameModes, FrameSize, Model, StyledRun};
 pub use freshness::{Freshness, check_freshness, parse_time, parse_window};

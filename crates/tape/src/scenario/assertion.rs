@@ -2,8 +2,8 @@
 
 use tapdeck_core::Exit;
 use tapdeck_core::check::{
-    self, Anchor, BytesTest, Claim, Count, ExitTest, Happening, JsonPath, JsonTest, ParseError, Point,
-    TextTest, Trace, Window, pattern, signal_name, signal_number,
+    self, Anchor, BytesTest, Claim, Count, ExitTest, Happening, Json, JsonPath, JsonTest, ParseError, Point,
+    Schema, TextTest, Trace, Window, pattern, signal_name, signal_number,
 };
 
 use super::condition::{self, Common, Said, count, size};
@@ -86,6 +86,7 @@ fn traces(raw: &raw::Assertion) -> Said<Traces> {
     out.extend(byte_traces(raw)?);
     out.extend(event_traces(raw)?);
     out.extend(service_trace(raw)?);
+    out.extend(events_trace(raw)?);
     out.extend(file_traces(raw)?);
     out.extend(end_traces(raw)?);
     Ok(out)
@@ -171,6 +172,14 @@ fn service_trace(raw: &raw::Assertion) -> Said<Option<(&'static str, Trace)>> {
         (Some(_), Some(true)) => return Err("absent and count exclude each other".into()),
     };
     Ok(Some(("service", Trace::Service { path, test, count })))
+}
+
+/// The claim about the shape of service events.
+fn events_trace(raw: &raw::Assertion) -> Said<Option<(&'static str, Trace)>> {
+    let Some(events) = &raw.events else { return Ok(None) };
+    let shape = Box::new(Schema::parse(&from_json(&events.schema))?);
+    let count = events.count.as_ref().map_or(Ok(Count { min: Some(1), max: None }), count)?;
+    Ok(Some(("events", Trace::Events { kind: events.type_.clone(), shape, count })))
 }
 
 /// Claims about the files of a cassette.
@@ -259,13 +268,23 @@ pub(super) fn exit(raw: &raw::Exit) -> Said<ExitTest> {
 }
 
 fn service_test(raw: &raw::Service) -> Said<(JsonPath, JsonTest)> {
-    let test = match (&raw.is, &raw.contains, &raw.matches) {
-        (None, None, None) => JsonTest::Exists,
-        (Some(value), None, None) => JsonTest::Is(from_json(value)),
-        (None, Some(text), None) => JsonTest::Text(TextTest::Contains(text.clone())),
-        (None, None, Some(text)) => JsonTest::Text(TextTest::Matches(pattern(text)?)),
-        _ => return Err("a value wants one of is, contains and matches".into()),
-    };
+    let mut tests = Vec::new();
+    tests.extend(raw.is.as_ref().map(|value| JsonTest::Is(from_json(value))));
+    tests.extend(raw.contains.clone().map(|text| JsonTest::Text(TextTest::Contains(text))));
+    if let Some(text) = &raw.matches {
+        tests.push(JsonTest::Text(TextTest::Matches(pattern(text)?)));
+    }
+    if let Some(kind) = &raw.type_ {
+        let schema = Json::Map(vec![("type".to_owned(), from_json(kind))]);
+        tests.push(JsonTest::Shape(Box::new(Schema::parse(&schema)?)));
+    }
+    if let Some(schema) = &raw.schema {
+        tests.push(JsonTest::Shape(Box::new(Schema::parse(&from_json(schema))?)));
+    }
+    let test = tests.pop().unwrap_or(JsonTest::Exists);
+    if !tests.is_empty() {
+        return Err("a value wants one of is, contains, matches, type and schema".into());
+    }
     Ok((raw.path.parse()?, test))
 }
 

@@ -31,7 +31,7 @@ pub use draft::{Draft, draft};
 pub use pins::{PinChange, PinError, Pins};
 pub use pointer::{Click, Drag, Scroll, Target};
 pub use step::{Action, Play, PlayItem, Step, Until, step_mark};
-pub use timeline::{record, timeline};
+pub use timeline::{record, service_event, timeline};
 
 /// How a scenario file is called: its name ends so.
 pub const SUFFIX: &str = ".scenario.yaml";
@@ -169,6 +169,8 @@ pub struct Evidence {
     pub capability: Option<String>,
     /// The permission mode that the program runs with.
     pub permission_mode: Option<String>,
+    /// A file in the program's folder from which service events come, one JSON value a line.
+    pub events: Option<String>,
 }
 
 /// A claim, with where it stands.
@@ -311,7 +313,8 @@ fn read_program(raw: raw::Program) -> Result<Program, ScenarioError> {
     if raw.run.value.first().is_none_or(String::is_empty) {
         return Err(raw.run.error("run wants a program and its arguments, as a list"));
     }
-    for (name, at) in raw.files.iter().chain(raw.copy.iter().map(|at| (&at.value, at))) {
+    let beside = raw.copy.iter().chain(&raw.events).map(|at| (&at.value, at));
+    for (name, at) in raw.files.iter().chain(beside) {
         if name.is_empty()
             || name.starts_with('/')
             || name.split('/').any(|part| part == ".." || part.is_empty())
@@ -333,6 +336,7 @@ fn read_program(raw: raw::Program) -> Result<Program, ScenarioError> {
         freshness,
         capability: raw.capability,
         permission_mode: raw.permission_mode,
+        events: raw.events.map(|at| at.value),
     };
     Ok(Program {
         run: raw.run.value,

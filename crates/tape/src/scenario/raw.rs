@@ -211,6 +211,7 @@ pub(super) struct Program {
     pub(super) freshness: Option<At<String>>,
     pub(super) capability: Option<String>,
     pub(super) permission_mode: Option<String>,
+    pub(super) events: Option<At<String>>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -464,6 +465,7 @@ pub(super) struct Assertion {
     pub(super) clipboard: Option<Vec<Clipboard>>,
     pub(super) replies: Option<Bytes>,
     pub(super) service: Option<Service>,
+    pub(super) events: Option<Events>,
     #[serde(rename = "final")]
     pub(super) final_: Option<Service>,
     pub(super) quota: Option<Service>,
@@ -525,8 +527,20 @@ pub(super) struct Service {
     pub(super) is: Option<Value>,
     pub(super) contains: Option<String>,
     pub(super) matches: Option<String>,
+    #[serde(rename = "type")]
+    pub(super) type_: Option<Value>,
+    pub(super) schema: Option<Value>,
     pub(super) count: Option<Count>,
     pub(super) absent: Option<bool>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Events {
+    #[serde(rename = "type")]
+    pub(super) type_: Option<String>,
+    pub(super) schema: Value,
+    pub(super) count: Option<Count>,
 }
 
 /// The path of a value itself.

@@ -6,7 +6,9 @@ use serde_json::{Value, json};
 use tapdeck_core::check::{Cause, End, Input, Json, Moment, Pos, Timeline, What, signal_name, signal_number};
 use tapdeck_core::{Seq, Time};
 
-use crate::cassette::{self, Cassette, Closing, EventKind, Files, Paste, Recording, Refusal, names};
+use crate::cassette::{
+    self, Cassette, Closing, EventKind, Files, Paste, Recording, Refusal, names, service_payload,
+};
 use crate::{Extra, JsonValue};
 
 /// The type of the service events that give a moment its name; it is that of the markers of other
@@ -143,6 +145,11 @@ fn mark_of(value: &Value) -> Option<&str> {
 }
 
 /// A JSON value as checks look at it.
+/// A service event as it was given.
+pub fn service_event(text: &str) -> Json {
+    from_json(&service_payload(text).0)
+}
+
 pub(super) fn from_json(value: &Value) -> Json {
     match value {
         Value::Null => Json::Null,

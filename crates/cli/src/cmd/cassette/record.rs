@@ -18,7 +18,7 @@ use tapdeck_host::cassette::{
     check_command, diagnostics_folder, executables, name_binary, name_leftovers, rfc3339,
 };
 use tapdeck_host::leftovers::{Leftover, Leftovers};
-use tapdeck_host::{Clock, Ended, Launch, LaunchError, Outcome, state_folder};
+use tapdeck_host::{Clock, Ended, Launch, LaunchError, Outcome, service_events, state_folder};
 use tapdeck_tape::JsonValue;
 use tapdeck_tape::cassette::{self, Closing, Manifest, signal_name};
 
@@ -27,7 +27,7 @@ use crate::failure::{Failure, Result};
 use crate::scrubbing::ScrubArgs;
 use crate::seal_key::read_key;
 use crate::session_args::SessionArgs;
-use crate::{human, parse, service_events};
+use crate::{human, parse};
 
 /// Record a run of a program as a cassette.
 #[derive(Args)]

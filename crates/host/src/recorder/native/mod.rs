@@ -307,7 +307,7 @@ impl Tap for NativeTap {
 
     fn take(&mut self, entries: Drain<'_, Entry>, now: Stamp) {
         if let Some(held) = &mut self.held {
-            entries.for_each(|entry| held.push(entry));
+            entries.for_each(|entry| held.push(entry, now.wall));
             self.release(now.wall, false);
         } else {
             self.take_all(entries);

@@ -11,7 +11,8 @@ use std::thread::JoinHandle;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
-use tapdeck_host::Handle;
+
+use crate::inbox::Handle;
 
 /// No event is longer than this.
 const MAX_EVENT: usize = 1 << 20;
@@ -21,20 +22,25 @@ const MAX_KEPT: usize = 64 << 20;
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
 /// A source of events.
-pub(crate) struct Source {
+#[derive(Debug)]
+pub struct Source {
     file: File,
     pipe: bool,
 }
 
 /// A source that is being read.
-pub(crate) struct Reading {
+#[derive(Debug)]
+pub struct Reading {
     stop: PipeWriter,
     thread: JoinHandle<Vec<String>>,
 }
 
 impl Source {
     /// Opens a file or a named pipe.
-    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+    ///
+    /// # Errors
+    /// When it cannot be opened.
+    pub fn open(path: &Path) -> io::Result<Self> {
         let pipe = std::fs::metadata(path)?.file_type().is_fifo();
         // A pipe that is open for writing here too has no end while others come and go, and opens
         // at once.
@@ -47,7 +53,7 @@ impl Source {
     ///
     /// # Errors
     /// When no thread can be had.
-    pub(crate) fn read(self, handle: Handle) -> io::Result<Reading> {
+    pub fn read(self, handle: Handle) -> io::Result<Reading> {
         let (stopped, stop) = io::pipe()?;
         let work = move || {
             let mut lines = Lines { handle, partial: Vec::new(), sent: Vec::new(), kept: 0 };
@@ -88,7 +94,7 @@ impl Source {
 
 impl Reading {
     /// Reads what is left, and returns all events that were passed on, in order.
-    pub(crate) fn finish(self) -> Vec<String> {
+    pub fn finish(self) -> Vec<String> {
         drop(self.stop);
         // A thread that broke down has told nothing.
         self.thread.join().unwrap_or_default()
