@@ -125,7 +125,7 @@ impl Schema {
                 _ => Err(wrong(format!("{word} wants a number, not {value}"))),
             };
             match &**word {
-                "type" => schema.types = list(value).iter().map(|t| a_type(t)).collect::<Result<_, _>>()?,
+                "type" => schema.types = list(value).iter().map(a_type).collect::<Result<_, _>>()?,
                 "enum" => match value {
                     Json::List(values) => schema.among = Some(values.clone()),
                     _ => return Err(wrong(format!("enum wants a list, not {value}"))),

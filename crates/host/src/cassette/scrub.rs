@@ -68,9 +68,9 @@ pub fn scrub(
     Ok((files, report))
 }
 
-/// Masks in a folder what was recognised only after it had been written there. The scrubber has read
-/// the run once; its masks that came too late are given with it. Returns whether there was anything:
-/// `each` has then been given all events anew.
+/// Masks in a folder what was recognised only after it had been written there. The scrubber has
+/// read the run once; its masks that came too late are given with it. Returns whether there was
+/// anything: `each` has then been given all events anew.
 pub(super) fn scrub_again(
     folder: &Path,
     (scrubber, output, input): (Scrubber, Masks, Masks),
