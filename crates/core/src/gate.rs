@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 
 use crate::event::Author;
-use crate::stick::{Change, Fence, PartyId, Role, Stick, StickError};
+use crate::stick::{Change, Fence, Group, PartyId, Role, Stick, StickError};
 use crate::time::Stamp;
 
 /// Bytes that were delivered to the program, and their author.
@@ -80,6 +80,11 @@ impl Gate {
     /// Adds a party to the session.
     pub fn join(&mut self, name: &str, role: Role) -> PartyId {
         self.stick.join(name, role)
+    }
+
+    /// Puts a party into a group, whose people type without asking for the stick.
+    pub fn share(&mut self, id: PartyId, group: Group) {
+        self.stick.share(id, group);
     }
 
     /// Removes a party: releases the stick if it held it, and drops its undelivered input.
@@ -157,7 +162,7 @@ impl Gate {
     }
 
     /// Offers input on behalf of a party, and claims the stick for it if the stick is free: perhaps
-    /// the party's own lease ran out between two keys.
+    /// the party's own lease ran out between two keys. From a party of its own group, it takes it.
     ///
     /// # Errors
     /// When another party holds the stick, the party may not drive, or the program takes no input.
@@ -165,6 +170,10 @@ impl Gate {
         match self.offer(id, None, bytes.clone(), now) {
             Err(Refused::Stick(StickError::NotHeld)) => {
                 self.claim(id, now)?;
+                self.offer(id, None, bytes, now)
+            }
+            Err(Refused::Stick(StickError::Held { .. })) if self.stick.shares_with_holder(id) => {
+                self.take(id, now)?;
                 self.offer(id, None, bytes, now)
             }
             answered => answered,
@@ -257,6 +266,29 @@ mod tests {
             all.extend(gate.wrote(n).map(|d| (d.by, d.bytes.to_vec())));
         }
         all
+    }
+
+    #[test]
+    fn people_of_a_group_type_without_asking() {
+        let mut gate = Gate::new(Duration::from_nanos(1_000), 1 << 20);
+        let (first, second) = (gate.join("first", Role::Human), gate.join("second", Role::Human));
+        let (other, bot) = (gate.join("other", Role::Human), gate.join("bot", Role::Bot));
+        gate.share(first, Group(7));
+        let offer = |gate: &mut Gate, id, text| gate.offer_or_claim(id, Bytes::from_static(text), at(0));
+        offer(&mut gate, first, b"a").expect("free");
+        assert!(offer(&mut gate, second, b"b").is_err(), "it is in no group");
+        gate.share(second, Group(7));
+        gate.share(other, Group(8));
+        gate.share(bot, Group(7));
+        offer(&mut gate, second, b"c").expect("the same user");
+        assert_eq!(gate.stick().holder(), Some(second));
+        for id in [other, bot] {
+            assert!(offer(&mut gate, id, b"d").is_err());
+        }
+        // A program that types is not interrupted by chance.
+        gate.release(second).expect("it holds it");
+        gate.claim(bot, at(0)).expect("free");
+        assert!(offer(&mut gate, first, b"e").is_err());
     }
 
     #[test]

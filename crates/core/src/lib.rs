@@ -41,5 +41,5 @@ pub use event::{
 };
 pub use gate::{Delivered, Gate, Refused};
 pub use log::{Entry, Lag, Log, LogLimits, Offset, ReaderId, ReaderKind, Seq};
-pub use stick::{Change, Fence, Party, PartyId, Role, Stick, StickError, Why};
+pub use stick::{Change, Fence, Group, Party, PartyId, Role, Stick, StickError, Why};
 pub use time::{Stamp, Time, WallTime};

@@ -52,6 +52,15 @@ pub struct Party {
     pub role: Role,
 }
 
+/// Parties that are the same user: those of a group type without asking for the stick.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Group(pub u64);
+
+impl Group {
+    /// The user who started the session.
+    pub const OWNER: Self = Self(0);
+}
+
 /// Why the stick changed hands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Why {
@@ -128,6 +137,7 @@ struct Hold {
 #[derive(Debug)]
 pub struct Stick {
     parties: BTreeMap<PartyId, Party>,
+    groups: BTreeMap<PartyId, Group>,
     next_id: u64,
     hold: Option<Hold>,
     fence: Fence,
@@ -137,7 +147,14 @@ pub struct Stick {
 impl Stick {
     /// Creates a free stick. A bot's lease lasts `lease` from its last write.
     pub(crate) fn new(lease: Duration) -> Self {
-        Self { parties: BTreeMap::new(), next_id: 0, hold: None, fence: Fence(0), lease }
+        Self {
+            parties: BTreeMap::new(),
+            groups: BTreeMap::new(),
+            next_id: 0,
+            hold: None,
+            fence: Fence(0),
+            lease,
+        }
     }
 
     /// Adds a party. A name that is taken gets a number behind it.
@@ -159,7 +176,21 @@ impl Stick {
     pub(crate) fn leave(&mut self, id: PartyId) -> Option<Change> {
         let change = if self.holds(id) { Some(self.hand_over(None, Why::Left)) } else { None };
         self.parties.remove(&id);
+        self.groups.remove(&id);
         change
+    }
+
+    /// Puts a party into a group.
+    pub(crate) fn share(&mut self, id: PartyId, group: Group) {
+        if self.parties.contains_key(&id) {
+            self.groups.insert(id, group);
+        }
+    }
+
+    /// Whether a person may type although another one of the same group holds the stick.
+    pub(crate) fn shares_with_holder(&self, id: PartyId) -> bool {
+        let group = |id: PartyId| self.groups.get(&id).filter(|_| self.role(id) == Some(Role::Human));
+        group(id).is_some_and(|own| self.holder().and_then(group) == Some(own))
     }
 
     /// Returns the party with this number, while it is present.

@@ -13,7 +13,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tapdeck_core::turns::Notice;
 use tapdeck_core::{
-    Event, Fence, Instruction, KeptTree, MAX_INSTRUCTION, Offset, PartyId, Refused, Role, StickError,
+    Event, Fence, Group, Instruction, KeptTree, MAX_INSTRUCTION, Offset, PartyId, Refused, Role, StickError,
     WallTime, WinSize,
 };
 
@@ -32,6 +32,7 @@ pub(crate) enum Request {
     /// The stick's holder, by number and name.
     Holder(Sender<Option<(PartyId, Arc<str>)>>),
     Join(String, Role, Sender<(PartyId, Arc<str>)>),
+    Share(PartyId, Group),
     Leave(PartyId),
     Claim(PartyId, Sender<Result<Fence, StickError>>),
     Take(PartyId, Sender<Result<Fence, StickError>>),
@@ -280,6 +281,11 @@ impl Handle {
     /// Leaves it; the stick is released.
     pub fn leave(&self, id: PartyId) {
         self.post(Request::Leave(id));
+    }
+
+    /// Puts a party into a group, whose people type without asking for the stick.
+    pub fn share(&self, id: PartyId, group: Group) {
+        self.post(Request::Share(id, group));
     }
 
     /// Claims the stick politely.

@@ -36,6 +36,10 @@ pub struct Join {
     /// Whether the client takes the stick from its holder.
     #[serde(deserialize_with = "fields::or_default", skip_serializing_if = "is_false")]
     pub takeover: bool,
+    /// Whether the client, and other people with the same token, type without asking each other
+    /// for the stick.
+    #[serde(deserialize_with = "fields::or_default", skip_serializing_if = "is_false")]
+    pub share: bool,
     /// Whether the client does not claim the stick, but may take it later.
     #[serde(deserialize_with = "fields::or_default", skip_serializing_if = "is_false")]
     pub watch: bool,
@@ -53,7 +57,7 @@ pub struct Join {
 impl Join {
     const KINDS: Kinds = Kinds {
         texts: &["carriage", "backend", "token", "proof", "name", "session"],
-        flags: &["read_only", "takeover", "watch", "screen_only", "rows"],
+        flags: &["read_only", "takeover", "share", "watch", "screen_only", "rows"],
         numbers: &[],
     };
 

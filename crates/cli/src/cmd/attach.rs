@@ -5,6 +5,7 @@
 //! terminal are taken out: the session's own model answers them.
 
 mod notice;
+mod told;
 mod view;
 
 use std::ffi::OsString;
@@ -18,7 +19,7 @@ use tapdeck_proto::attach::Opened;
 use tapdeck_serve::client::{Attach, Attachment};
 use tapdeck_serve::door::Address;
 
-use crate::config::{Config, Scrollback};
+use crate::config::{Config, Pass, Scrollback};
 use crate::ending::{Ending, say};
 use crate::failure::{Failure, Result};
 use crate::screen::detach_keys::DetachKeys;
@@ -72,6 +73,9 @@ pub(crate) struct ViewArgs {
     /// [default: none, or that of the configuration]
     #[arg(long, value_name = "N|none")]
     pub(crate) scrollback: Option<Scrollback>,
+    /// Take control before you type, even from another terminal of yours
+    #[arg(long, hide_short_help = true)]
+    no_share: bool,
 }
 
 impl ViewArgs {
@@ -83,6 +87,8 @@ impl ViewArgs {
             detach_keys: parse::detach_keys(keys).map_err(Failure::usage)?,
             scrollback: self.scrollback.unwrap_or(config.scrollback).0,
             hint: config.hint,
+            share: config.share && !self.no_share,
+            pass: config.pass,
         })
     }
 }
@@ -94,6 +100,10 @@ pub(crate) struct ViewOptions {
     scrollback: Option<usize>,
     /// Show at the start how to leave.
     hint: bool,
+    /// Type without asking another terminal of the same user for the stick.
+    share: bool,
+    /// What else of the output reaches the terminal.
+    pass: Vec<Pass>,
 }
 
 pub(crate) fn run(args: &AttachArgs) -> Result {
@@ -154,7 +164,8 @@ pub(crate) fn show(
     let keyboard = Keyboard::take()?;
     let size = keyboard.screen_size().filter(|_| keyboard.is_there());
     let Target { id, reattach, is_remote } = *from;
-    let request = wish.clone().read_only(wish.read_only || !keyboard.is_there()).size(size);
+    let request =
+        wish.clone().share(options.share).read_only(wish.read_only || !keyboard.is_there()).size(size);
     let (attachment, opened) = open(&request)?;
     if !keyboard.is_there() && !wish.read_only {
         let reach = if is_remote { String::new() } else { format!("; tapdeck type and send reach {id}") };

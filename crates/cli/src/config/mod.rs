@@ -23,7 +23,7 @@ mod settings;
 mod themes;
 #[cfg(feature = "tui")]
 pub(crate) use settings::Notifications;
-pub(crate) use settings::{Alert, Config, Hooks, Key, Scrollback, Strict, TABLES, Table};
+pub(crate) use settings::{Alert, Config, Hooks, Key, Pass, Scrollback, Strict, TABLES, Table};
 pub(crate) use themes::OWN_THEME;
 
 /// The longest configuration, in bytes.

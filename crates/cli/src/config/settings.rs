@@ -226,6 +226,14 @@ tables! {
         /// `"none"` leaves your terminal's scrollback alone, and brings your screen back at the
         /// end.
         scrollback: Scrollback = Scrollback(None),
+        /// Type in any of your terminals on a session without taking control first. Without it, the
+        /// terminal that types keeps control until you take it. Other users, and clients over the
+        /// network, always have to take it.
+        share: bool = true,
+        /// What else of a program's output reaches your terminal: `"notifications"`, `"progress"`
+        /// (of the taskbar or the tab) and `"clipboard"`, which lets the program set your
+        /// clipboard. No program can read it.
+        pass: Vec<Pass> = vec![Pass::Notifications, Pass::Progress],
     }
 
     /// Defaults of `tapdeck web`.
@@ -381,6 +389,18 @@ pub(crate) enum Alert {
     Title,
     /// By both.
     Both,
+}
+
+/// What an attached terminal is told of beside what is drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Pass {
+    /// Notifications on the desktop (OSC 9, 777 and 99).
+    Notifications,
+    /// The progress of the program (OSC 9;4).
+    Progress,
+    /// What the program puts on the clipboard (OSC 52).
+    Clipboard,
 }
 
 /// Lines of scrollback that an attached terminal gets, or `"none"`.

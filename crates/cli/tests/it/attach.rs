@@ -100,7 +100,7 @@ fn a_notice_is_never_among_what_the_program_wrote() {
     let session = Detached::start(&home, &["--name", "s"], &["sh", "-c", script]);
     let mut first = Seat::with_size(home.tapdeck(["attach", "s"]), 80, 24);
     eventually("a driver", || session.listing()["driver"] == "attach");
-    let mut second = Seat::with_size(home.tapdeck(["attach", "s"]), 80, 24);
+    let mut second = Seat::with_size(home.tapdeck(["attach", "s", "--no-share"]), 80, 24);
     second.wait_text("ready");
     second.send("z");
     second.wait_text("attach drives");
@@ -454,4 +454,69 @@ fn a_session_is_started_or_attached_to() {
         assert_eq!(home.run(args).status.code(), Some(2), "{args:?}");
     }
     assert!(home.run(["kill", "work"]).status.success());
+}
+
+/// What was typed in another terminal of the same user was refused.
+#[test]
+fn a_second_terminal_of_a_user_types_at_once() {
+    let home = Home::new();
+    let session = Detached::start(&home, &["--name", "work"], &["sh"]);
+    let mut first = Seat::with_size(home.tapdeck(["attach", "work"]), 80, 24);
+    eventually("a driver", || session.listing()["driver"] == "attach");
+    first.wait("the hint to go", |s| contains(&s.raw, b"leaves") && !s.screen().contains("leaves"));
+    let mut second = Seat::with_size(home.tapdeck(["attach", "work"]), 70, 20);
+    second.wait_text("$");
+    second.send("echo sec''ond\r");
+    second.wait_text("second");
+    first.wait_text("attach-2 drives");
+    // The session takes the size of the terminal that types.
+    eventually("its size", || session.listing()["cols"] == 70);
+    first.send("echo fir''st\r");
+    first.wait_text("first");
+    eventually("its size", || session.listing()["cols"] == 80);
+    second.wait_text("attach drives");
+    // A program that types is not interrupted, nor is a user who wants to be asked.
+    let mut asked = Seat::with_size(home.tapdeck(["attach", "work", "--no-share"]), 80, 24);
+    asked.wait_text("first");
+    asked.send("x");
+    asked.wait_text("attach drives: C-\\ t takes over");
+    asked.send("\x1ct");
+    eventually("the stick", || session.listing()["driver"] == "attach-3");
+    second.send("y");
+    second.wait_text("attach-3 drives: C-\\ t takes over");
+    for seat in [&mut first, &mut second, &mut asked] {
+        seat.send("\x1cd");
+        assert!(seat.end().success());
+    }
+}
+
+/// Notifications, progress and the clipboard got lost.
+#[test]
+fn what_the_terminal_is_told_passes_by_a_setting() {
+    let home = Home::new();
+    let script = "printf 'ready'; read x; printf '\\033]9;all done\\007\\033]777;notify;A;b\\007\\033]99;;kit\\033\\\\'; \
+                  printf '\\033]9;4;1;40\\007\\033]52;c;c2VjcmV0\\007\\033]52;c;?\\007told'; exec cat";
+    let told: [&[u8]; 4] =
+        [b"\x1b]9;all done\x1b\\", b"\x1b]777;notify;A;b\x1b\\", b"\x1b]9;kit\x1b\\", b"\x1b]9;4;1;40\x1b\\"];
+    let clipboard = b"\x1b]52;c;c2VjcmV0\x1b\\";
+    std::fs::write(home.path("all.toml"), "[attach]\npass = [\"clipboard\"]\n").expect("written");
+    for (all, cols) in [(false, 80), (false, 60), (true, 80)] {
+        let _session = Detached::start(&home, &["--name", "work", "--size", "80x24"], &["sh", "-c", script]);
+        let mut command = home.tapdeck(["attach", "work"]);
+        if all {
+            command.env("TAPDECK_CONFIG", home.path("all.toml"));
+        }
+        let mut seat = Seat::with_size(command, cols, 24);
+        seat.wait_text("ready");
+        assert!(home.run(["send", "work", "Enter", "--takeover"]).status.success());
+        seat.wait_text("told");
+        seat.send("\x1cd");
+        assert!(seat.end().success());
+        for part in told {
+            assert_eq!(contains(&seat.raw, part), !all, "{:?} {cols}", String::from_utf8_lossy(part));
+        }
+        assert_eq!(contains(&seat.raw, clipboard), all);
+        assert!(!contains(&seat.raw, b"\x1b]52;c;?"));
+        assert_eq!(contains(&seat.raw, b"\x1b]9;4;0;0\x1b\\"), !all, "the progress ends with the view");
+    }
 }

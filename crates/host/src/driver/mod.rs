@@ -20,7 +20,7 @@ use std::io;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use tapdeck_core::{Event, Exit, Gate, LogLimits, PartyId, Role, Stamp, Stream, Time, WinSize};
+use tapdeck_core::{Event, Exit, Gate, Group, LogLimits, PartyId, Role, Stamp, Stream, Time, WinSize};
 use tapdeck_term::ModeWatch;
 
 use crate::backend::{Backend, Got, StopSignal};
@@ -243,6 +243,7 @@ impl<B: Backend> Driver<B> {
     pub fn new(backend: B, clock: Clock, config: Config, log: SharedLog) -> io::Result<Self> {
         let mut gate = Gate::new(config.lease, INPUT_LIMIT);
         let local = gate.join(LOCAL, Role::Human);
+        gate.share(local, Group::OWNER);
         let glass = Glass::new(&log, config.size, backend.bare_lines());
         let handle = Handle::new()?;
         log.set_driver(handle.clone());

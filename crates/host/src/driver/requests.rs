@@ -65,6 +65,7 @@ impl<B: Backend> Driver<B> {
                         self.gate.leave(id);
                     }
                 }
+                Request::Share(id, group) => self.gate.share(id, group),
                 Request::Leave(id) => {
                     let party = self.gate.stick().party(id);
                     tracing::debug!(name = party.map(|p| &*p.name), "client left");

@@ -30,6 +30,8 @@ pub struct Attach<'a> {
     pub read_only: bool,
     /// Take the stick from its holder.
     pub takeover: bool,
+    /// Type without asking other people with the same token for the stick, and let them do so.
+    pub share: bool,
     /// Do not even claim it: it can be taken later.
     pub watch: bool,
     /// Be told of the rows in the first picture when each was last written to (`rows`).
@@ -69,6 +71,13 @@ impl<'a> Attach<'a> {
     #[must_use]
     pub fn takeover(mut self, takeover: bool) -> Self {
         self.takeover = takeover;
+        self
+    }
+
+    /// Types without asking other people with the same token for the stick, and lets them do so.
+    #[must_use]
+    pub fn share(mut self, share: bool) -> Self {
+        self.share = share;
         self
     }
 
@@ -132,6 +141,7 @@ impl Attachment {
             session: attach.session.map(str::to_owned),
             read_only: attach.read_only,
             takeover: attach.takeover,
+            share: attach.share,
             watch: attach.watch,
             rows: attach.rows,
             tty: attach.size.map(|size| Tty { size: Some(wire_size(size)), ..Tty::default() }),

@@ -74,6 +74,9 @@ impl Hub {
         client.known = true;
         let read_only = !client.authority.grants(Right::Drive);
         self.session.join(client, join.name.as_deref().unwrap_or("attach"));
+        if let (true, Some(party), Some(token)) = (join.share, client.party, join.token.as_deref()) {
+            self.session.access.driver().share(party, client.group_of(token));
+        }
         let party = client.party.filter(|_| !read_only && !join.watch);
         let mut drives = false;
         if let Some(party) = party {

@@ -1,11 +1,12 @@
 //! The session's own door: makes a client's authority from its token, or from the door's policy for
 //! clients without one. What a client says of itself can only lower it.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use tapdeck_core::{Authority, Need, PartyId, Right, Role};
+use tapdeck_core::{Authority, Group, Need, PartyId, Right, Role};
 use tapdeck_proto::bus;
 
 use super::client::Client;
@@ -95,6 +96,17 @@ impl Grants {
     /// Returns whether every client needs a token.
     pub(crate) fn is_required(&self) -> bool {
         self.required
+    }
+
+    /// Returns the group of the people who show a token: at the user's own socket, the user.
+    pub(crate) fn group(&self, token: &str) -> Group {
+        if !self.required {
+            return Group::OWNER;
+        }
+        let mut hasher = DefaultHasher::new();
+        token.hash(&mut hasher);
+        // Not that of the owner.
+        Group(hasher.finish() | 1)
     }
 
     /// Makes the authority of a client that asks for a role and shows a token or none.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use tapdeck_core::{Authority, Offset, PartyId, Role, Seq, Time};
+use tapdeck_core::{Authority, Group, Offset, PartyId, Role, Seq, Time};
 use tapdeck_proto::bus::{Frames, MAX_FRAME, Reply};
 use tapdeck_term::{Generation, Theme};
 
@@ -177,6 +177,11 @@ impl Client {
         let authority = self.grants.authority(asked, token);
         self.guessed |= authority.is_err() && token.is_some();
         authority
+    }
+
+    /// The group of the people who show this token, which was found to be right.
+    pub(crate) fn group_of(&self, token: &str) -> Group {
+        self.grants.group(token)
     }
 
     /// Whether the client only waits, and does not look at the session.

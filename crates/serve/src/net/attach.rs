@@ -35,6 +35,8 @@ pub(super) async fn join(
     let drives = pass.authority.grants(Right::Drive);
     request.token = drives.then(|| listing.human_token.clone());
     request.read_only |= !drives;
+    // Its own token is another one than the session's owner has.
+    request.share = false;
     stream.write_all(&wire::framed(&request)).await.map_err(gone)?;
     Ok(stream)
 }

@@ -20,6 +20,7 @@ use tapdeck_serve::client::{Attach, Attachment, Incoming};
 use tapdeck_term::{FilterOptions, ReplayFilter, Settings, Signal, Term, undo_everything};
 
 use super::notice::{self, Notice};
+use super::told::Told;
 use super::{AttachEnd, ViewOptions};
 use crate::ending::output_failed;
 use crate::failure::{Failure, Result};
@@ -59,6 +60,8 @@ pub(super) struct View {
     filter: ReplayFilter,
     /// Lines of scrollback that the terminal is to have; without, all is on its alternate screen.
     scrollback: Option<usize>,
+    /// What the terminal is told of beside what is drawn.
+    told: Told,
     crop: Crop,
     /// The session has another size than this terminal, or modes that do not pass.
     cropping: bool,
@@ -98,7 +101,7 @@ impl View {
         name: &str,
     ) -> Result<Self, Failure> {
         let session = size_in(opened.cols, opened.rows);
-        let ViewOptions { detach_keys, scrollback, hint } = options;
+        let ViewOptions { detach_keys, scrollback, hint, share: _, pass } = options;
         Ok(Self {
             name: human::printable(name),
             party: opened.name.clone(),
@@ -112,6 +115,7 @@ impl View {
             terminal: Sink::stdout().map_err(|e| Failure::io(format!("standard output: {e}")))?,
             filter: ReplayFilter::new(FilterOptions::default().keep_screen(scrollback.is_none())),
             scrollback,
+            told: Told::new(pass),
             crop: Crop::default(),
             cropping: false,
             title: String::new(),
@@ -268,6 +272,10 @@ impl View {
             } else if switched && !self.cropping {
                 self.out.extend_from_slice(&undo);
                 self.repaint();
+            }
+            self.told.take(changes.signals);
+            if !self.filter.is_dangling() {
+                self.told.write(&mut self.out);
             }
             self.show_title();
         }
@@ -675,6 +683,7 @@ impl View {
                 self.out.extend_from_slice(format!("\x1b[m\x1b[{};1H{end}", used.max(1)).as_bytes());
             }
             self.out.extend_from_slice(&rows);
+            self.told.end(&mut self.out);
             self.out.extend_from_slice(b"\x1b[23;0t");
         }
         self.flush();

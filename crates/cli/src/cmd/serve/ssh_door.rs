@@ -90,6 +90,8 @@ fn command(request: &Request) -> Result<CommandSpec, Failure> {
                 }
                 argv.push("--read-only".into());
             }
+            // Keys are of several people.
+            argv.push("--no-share".into());
             let flags = flags.into_iter().filter(|f| !read_only || *f == "--takeover");
             argv.extend(flags.map(str::to_owned));
             argv.push(listing.id);
