@@ -81,7 +81,7 @@ fn check(path: &Path, input: &InputArgs, key: Option<&SealKey>, as_json: bool) -
     let summary = summarise(&source)?;
     let digest = Digest::of(&source);
     let sealed = key.map(|key| check_seal(&source, key)).transpose()?;
-    let in_progress = summary.ending.is_none() && is_locked(path);
+    let in_progress = summary.ending.is_none() && path.is_file() && is_locked(path);
     let seal_is_there = source.all_meta().iter().any(|m| m.seal.is_some());
     if as_json {
         let mut value = to_json(&source, &summary, &digest, sealed.as_ref(), seal_is_there);
@@ -148,7 +148,7 @@ fn check_other(source: &Source, as_json: bool) -> Result<bool> {
     if lost > 0 {
         notes.push(format!("{} of output were lost while recording", human::bytes(lost)));
     }
-    let in_progress = !ended && is_locked(path);
+    let in_progress = !ended && path.is_file() && is_locked(path);
     if !damaged && !ended && !in_progress && tells_end(source, reader.header()) {
         notes.push("no end is recorded: the recorder was killed, or the disk was full".to_owned());
     }
@@ -225,7 +225,10 @@ fn report_seal(sealed: &SealReport) {
             "seal intact: the recording, its meta.json and its events are what was sealed".to_owned()
         }
         Verdict::Unfinished => {
-            format!("seal unfinished: {} blocks are proven, but not that they are all", sealed.blocks)
+            format!(
+                "seal unfinished: proven: {}, but not that this is all",
+                human::count(sealed.blocks, "block")
+            )
         }
         Verdict::Broken => "seal broken".to_owned(),
         Verdict::WrongKey => "sealed with another key".to_owned(),
