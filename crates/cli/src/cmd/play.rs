@@ -39,7 +39,8 @@ view follows the cursor until you move it with ↑ ↓ Alt-← Alt-→. At the e
 stay in the terminal and its scrollback.
 
 play reads every format that convert reads. A recording cannot change your terminal's modes or title,
-or make it reply. If standard output is not a terminal, it gets the recorded bytes unchanged.
+or make it reply. If standard output is not a terminal, it gets the recorded bytes unchanged, at their
+times; --fast does not wait.
 
 Examples:
   tapdeck play demo.ahr
@@ -170,7 +171,8 @@ impl From<io::Error> for Stopped {
 /// Ends with a message about damaged places.
 fn ended(player: &Player) -> Ending {
     if player.damages() > 0 {
-        say(format_args!("{} damaged places were passed over: see tapdeck verify", player.damages()));
+        let places = human::count(player.damages(), "damaged place");
+        say(format_args!("passed over {places}: see tapdeck verify"));
     }
     Ending::Done
 }
