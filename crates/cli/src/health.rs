@@ -45,7 +45,10 @@ pub(crate) fn faults(s: &Summary) -> Vec<String> {
         faults.push(format!("{} of output are missing", human::bytes(s.missing_bytes - s.declared_loss)));
     }
     if s.overlaps > 0 {
-        faults.push(format!("output begins before the end of what came before it, {} times", s.overlaps));
+        faults.push(format!(
+            "output begins before the end of what came before it, {}",
+            human::times(s.overlaps)
+        ));
     }
     faults
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use tapdeck_core::WallTime;
+pub use tapdeck_core::{count, times};
 use tapdeck_term::printable_json;
 use tapdeck_term::text_width;
 pub use tapdeck_term::{is_unsafe, printable};
@@ -11,17 +12,11 @@ pub use tapdeck_term::{is_unsafe, printable};
 pub fn bytes(n: u64) -> String {
     let scaled = n as f64;
     match n {
-        0..1_000 => format!("{n} bytes"),
+        0..1_000 => count(n, "byte"),
         1_000..1_000_000 => format!("{:.1} kB", scaled / 1e3),
         1_000_000..1_000_000_000 => format!("{:.1} MB", scaled / 1e6),
         _ => format!("{:.2} GB", scaled / 1e9),
     }
-}
-
-/// A number of things: `1 event`, `2 events`.
-pub fn count(n: impl Into<u64>, thing: &str) -> String {
-    let n = n.into();
-    format!("{n} {thing}{}", if n == 1 { "" } else { "s" })
 }
 
 /// A duration: `0.42s`, `12.3s`, `3:07`, `1:02:03`.

@@ -22,6 +22,7 @@
 mod authority;
 pub mod base64;
 pub mod check;
+mod count;
 mod decode;
 mod error;
 mod event;
@@ -34,6 +35,7 @@ pub mod turns;
 pub mod withhold;
 
 pub use authority::{Authority, Denied, Need, Right};
+pub use count::{count, times};
 pub use decode::{TextDecoder, UnknownEncoding};
 pub use error::ParseError;
 pub use event::{

@@ -80,7 +80,10 @@ impl<R: Read> TtyrecReader<R> {
         let event = Item::Event(Event::new(self.time, Kind::Output(bytes)));
         if end < HEAD + len {
             self.done = true;
-            let what = format!("the file ends within a record, {} bytes short", HEAD + len - end);
+            let what = format!(
+                "the file ends within a record, {} short",
+                tapdeck_core::count(HEAD + len - end, "byte")
+            );
             self.queued = Some(Note::damage(at, what));
         } else if us < last && !self.noted_order {
             self.noted_order = true;

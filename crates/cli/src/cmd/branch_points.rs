@@ -128,7 +128,8 @@ fn list(path: &Path, input: &InputArgs) -> Result<List> {
         )));
     }
     if damages > 0 {
-        say(format_args!("{damages} damaged places were passed over: see tapdeck verify"));
+        let places = crate::human::count(damages, "damaged place");
+        say(format_args!("passed over {places}: see tapdeck verify"));
     }
     let gone = replay.term().evicted();
     if gone > 0 {

@@ -41,7 +41,11 @@ pub(crate) fn run(args: &CaptureArgs) -> Result {
         print_json(&json!(turn));
     } else {
         let cut = if turn.truncated { ", not all of the answer" } else { "" };
-        print(format_args!("captured {}, {} bytes{cut}\n", turn.turn_id, turn.byte_length));
+        print(format_args!(
+            "captured {}, {}{cut}\n",
+            turn.turn_id,
+            crate::human::count(turn.byte_length, "byte")
+        ));
     }
     Ok(Ending::Done)
 }

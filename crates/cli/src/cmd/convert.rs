@@ -442,10 +442,10 @@ fn report(done: &Converted, inputs: &[PathBuf], args: &HowArgs) {
         return report_conversation(conversation, done);
     }
     say(format_args!(
-        "{} to {}: {} events, {} of output, {}; {} written",
+        "{} to {}: {}, {} of output, {}; {} written",
         done.from,
         done.to,
-        done.events,
+        human::count(done.events, "event"),
         human::bytes(done.output_bytes),
         human::duration(done.duration),
         human::bytes(done.written),
@@ -479,7 +479,7 @@ fn report_conversation(conversation: &ConversationReport, done: &Converted) {
         say(format_args!("{rule}: {}", human::count(*hits, "hit")));
     }
     let hits: u64 = redacted.iter().map(|(_, hits)| hits).sum();
-    let rules = human::count(redacted.len() as u64, "rule");
+    let rules = human::count(redacted.len(), "rule");
     say(format_args!("redacted: {} of {rules}", human::count(hits, "hit")));
 }
 

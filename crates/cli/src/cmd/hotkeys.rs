@@ -117,8 +117,8 @@ fn perform(act: Act, window: u32) -> Result<(String, Json), Failure> {
     let bytes = answer.byte_length().unwrap_or(0);
     let name = session.name.as_ref().unwrap_or(&session.id);
     let text = match act {
-        Act::Capture => format!("{does} {turn} of {name}, {bytes} bytes"),
-        Act::Paste => format!("{does} {turn} into {name}, {bytes} bytes"),
+        Act::Capture => format!("{does} {turn} of {name}, {}", human::count(bytes, "byte")),
+        Act::Paste => format!("{does} {turn} into {name}, {}", human::count(bytes, "byte")),
     };
     let event = json!({"did": does, "session": session.id, "turn_id": turn, "byte_length": bytes});
     Ok((human::printable(&text), event))

@@ -123,7 +123,7 @@ fn show_other(source: &Source, as_json: bool) -> Result<()> {
     line("ended", ending);
     line("terminal", header.size.map(|size| size.to_string()));
     line("output", Some(human::bytes(output_bytes)));
-    line("input", (inputs > 0).then(|| format!("{inputs} pieces")));
+    line("input", (inputs > 0).then(|| human::count(inputs, "piece")));
     line("moments", (moments > 0).then(|| moments.to_string()));
     line("on disk", Some(human::bytes(source.len())));
     let fact = |key: &str| cassette.as_ref().and_then(|c| c.get(key)?.as_str().map(str::to_owned));
@@ -262,7 +262,7 @@ fn beside(source: &Source) -> Vec<String> {
 
 /// How often and how long a recording was paused.
 pub(super) fn paused_text(s: &Summary) -> Option<String> {
-    let times = if s.pauses == 1 { "once".to_owned() } else { format!("{} times", s.pauses) };
+    let times = human::times(s.pauses);
     let open = if s.paused_at.is_some() { ", and ends so" } else { "" };
     (s.pauses > 0).then(|| format!("{times}, {} in sum{open}", human::duration(s.paused())))
 }
@@ -329,17 +329,18 @@ fn to_text(source: &Source, s: &Summary, meta: Option<&Meta>) -> String {
     );
     if let Some(size) = s.first_size {
         let changes = s.resizes.saturating_sub(1);
-        let resized = if changes > 0 { format!(", resized {changes} times") } else { String::new() };
+        let resized =
+            if changes > 0 { format!(", resized {}", human::times(changes)) } else { String::new() };
         line("terminal", format!("{size}{resized}"));
     }
-    line("output", format!("{} in {} pieces", human::bytes(s.output_bytes), s.outputs));
+    line("output", format!("{} in {}", human::bytes(s.output_bytes), human::count(s.outputs, "piece")));
     if s.inputs > 0 {
-        line("input", format!("{} in {} pieces", human::bytes(s.input_bytes), s.inputs));
+        line("input", format!("{} in {}", human::bytes(s.input_bytes), human::count(s.inputs, "piece")));
     }
     if s.snapshots > 0 {
         line("snapshots", s.snapshots.to_string());
     }
-    line("on disk", format!("{} in {} blocks", human::bytes(s.file_bytes), s.blocks));
+    line("on disk", format!("{} in {}", human::bytes(s.file_bytes), human::count(s.blocks, "block")));
     for (i, part) in parts(source).iter().enumerate() {
         line(if i == 0 { "in it" } else { "" }, format!("{}: {}", part.name, part.counted()));
     }

@@ -578,7 +578,8 @@ fn comment_on_mended(path: &Path, mended: Option<Mended>) {
             "{path} ended within a block of which nothing could be read; its {torn} are gone"
         )),
         _ => say(format_args!(
-            "{path} ended within a block: the {records} records that could be read of it are kept, the rest of its {torn} is gone"
+            "{path} ended within a block: {} of it could be read and is kept, the rest of its {torn} is gone",
+            human::count(records, "record")
         )),
     }
 }

@@ -127,8 +127,11 @@ impl Done {
 
     fn say(&self, args: &RepairArgs) {
         let (from, to) = (args.file.display(), self.1.display());
-        let written =
-            format!("{} blocks copied, {} written", self.0.blocks_copied, human::bytes(self.0.written));
+        let written = format!(
+            "{} copied, {} written",
+            human::count(self.0.blocks_copied, "block"),
+            human::bytes(self.0.written)
+        );
         let lost = self.0.before.lost_while_recording();
         if self.0.before.is_whole() && lost > 0 {
             let lost = human::bytes(lost);
@@ -143,7 +146,8 @@ impl Done {
                 false => "nothing is lost".to_owned(),
                 true => format!("{} of output are known to be lost", human::bytes(self.0.lost_bytes())),
             };
-            say(format_args!("{to}: {written}; {} damaged ranges, {lost}:", damages.len()));
+            let ranges = human::count(damages.len(), "damaged range");
+            say(format_args!("{to}: {written}; {ranges}, {lost}:"));
             for damage in damages.iter().take(SHOWN) {
                 say(format_args!("  {}", damage_text(damage, None)));
             }

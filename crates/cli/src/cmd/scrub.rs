@@ -157,8 +157,8 @@ impl ScrubCommand {
             }
             let (found, none): (Vec<_>, Vec<_>) = report.rules.iter().partition(|r| r.hits() > 0);
             let hits = human::count(report.hits(), "hit");
-            let found = human::count(found.len() as u64, "rule");
-            let none = human::count(none.len() as u64, "rule");
+            let found = human::count(found.len(), "rule");
+            let none = human::count(none.len(), "rule");
             let masked = human::bytes(report.masked_bytes);
             match self.dry_run {
                 true => say(format_args!("would mask {masked}: {hits} of {found}; {none} found nothing")),
@@ -181,8 +181,8 @@ impl ScrubCommand {
         }
         if report.residue > 0 {
             say(format_args!(
-                "{} times a known secret is still there, inside a sequence that must not be touched",
-                report.residue
+                "a known secret is still there {}, inside a sequence that must not be touched",
+                human::times(report.residue)
             ));
         }
     }

@@ -65,7 +65,7 @@ pub(crate) fn run(args: &TailArgs) -> Result {
             }
             Some(Push::Event(Event::Gap { to, bytes, .. })) => {
                 at = to;
-                say(format_args!("{bytes} bytes are missing here"));
+                say(format_args!("output is missing here: {}", crate::human::bytes(bytes)));
             }
             Some(Push::Event(Event::Recording { error: Some(why), .. })) => failed = Some(why),
             Some(Push::Event(Event::Closed { .. })) => break,

@@ -77,7 +77,7 @@ fn the_keys_of_less() {
         ("&!1\r", "line 7 ", "only &7$ &!1"),
         ("&\r", "line 7 ", "rows 7–16 of 201"),
         ("/\x12l.ne\r", "line 7 ", "not found: l.ne"),
-        ("ssaved.txt\r", "line 7 ", "200 rows are in saved.txt"),
+        ("ssaved.txt\r", "line 7 ", "saved 200 rows to saved.txt"),
     ];
     for (keys, top, says) in steps {
         seat.send(keys);

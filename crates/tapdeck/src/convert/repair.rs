@@ -94,10 +94,10 @@ pub(crate) fn check(source: &Source) -> Result<Health, ConvertError> {
         let mut problems: Vec<String> = summary.damages.iter().map(ToString::to_string).collect();
         if summary.missing_bytes > summary.declared_loss {
             let missing = summary.missing_bytes - summary.declared_loss;
-            problems.push(format!("{missing} bytes of output are missing"));
+            problems.push(format!("{} of output missing", tapdeck_core::count(missing, "byte")));
         }
         if summary.overlaps > 0 {
-            problems.push(format!("output overlaps {} times", summary.overlaps));
+            problems.push(format!("output overlaps {}", tapdeck_core::times(summary.overlaps)));
         }
         if digest == Digest::Differs {
             problems.push("it is not what it was when it was finished: SHA-256 differs".into());

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use tapdeck_core::count;
+
 /// A damaged range of the file, and what is known of what it held.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damage {
@@ -106,12 +108,12 @@ impl fmt::Display for DamageKind {
 
 impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "byte {}: {} ({} bytes of the file", self.offset, self.kind, self.len)?;
+        write!(f, "byte {}: {} ({} of the file", self.offset, self.kind, count(self.len, "byte"))?;
         if let Some(n) = self.lost_records {
-            write!(f, ", {n} records")?;
+            write!(f, ", {}", count(n, "record"))?;
         }
         if let Some(n) = self.lost_bytes {
-            write!(f, ", {n} bytes of output")?;
+            write!(f, ", {} of output", count(n, "byte"))?;
         }
         if let (Some(a), Some(b)) = (self.after_ts, self.before_ts) {
             write!(f, ", {:.3} s of the session", b.saturating_sub(a) as f64 / 1e9)?;

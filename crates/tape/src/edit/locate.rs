@@ -66,7 +66,7 @@ impl fmt::Display for NotFound {
                 write!(f, "no marker or snapshot has this label; it has {}{others}", names.join(", "))
             }
             Self::Turn(0) => f.write_str("the recording has no turns"),
-            Self::Turn(count) => write!(f, "the recording has {count} turns"),
+            Self::Turn(count) => write!(f, "the recording has {}", tapdeck_core::count(*count, "turn")),
             Self::Line(count) => write!(f, "the recording has the lines 0 to {}", count.saturating_sub(1)),
         }
     }

@@ -160,7 +160,10 @@ impl<R: Read, T: Read> TypescriptReader<R, T> {
                 let what = "the data file ends before its timing does";
                 return Ok(Some(Note::damage(at, what)));
             }
-            let what = format!("the data file ends {} bytes before its timing does", len - have);
+            let what = format!(
+                "the data file ends {} before its timing does",
+                tapdeck_core::count(len - have, "byte")
+            );
             self.ready.push_back(Note::damage(at, what));
         }
         let kind = if is_input { Kind::Input(bytes) } else { Kind::Output(bytes) };

@@ -43,7 +43,8 @@ impl Where {
                 if *turn > last {
                     let path = source.path().display();
                     return Err(Failure::not_found(format!(
-                        "{path} has no turn {turn}: it has {last} turns; see tapdeck turns {path}"
+                        "{path} has no turn {turn}: it has {}; see tapdeck turns {path}",
+                        crate::human::count(last, "turn")
                     )));
                 }
                 // Files that were kept while the next turn was at work are of a later moment.

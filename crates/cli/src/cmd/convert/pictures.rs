@@ -115,7 +115,7 @@ impl PictureArgs {
             }));
         } else if !args.quiet {
             let written = human::bytes(png.len() as u64);
-            say(format_args!("{}; {written} written", human::count(images.len() as u64, "picture")));
+            say(format_args!("{}; {written} written", human::count(images.len(), "picture")));
         }
         Ok(Ending::Done)
     }

@@ -19,7 +19,7 @@ use super::rows::{self, Row};
 use super::search::Hit;
 use super::timeline::Timeline;
 use super::{App, Drawn, Letter, Mode, Origin};
-use crate::human::shortened;
+use crate::human::{count, shortened};
 use crate::ui::canvas::{Brush, cover, label};
 use crate::ui::help;
 use crate::ui::status_line::{Hint, draw_badge, draw_text};
@@ -459,7 +459,7 @@ impl App {
         }
         text += &match total > height {
             true => format!("rows {}–{last} of {total} · {}%", top + 1, last * 100 / total),
-            false => format!("{total} rows"),
+            false => count(total, "row"),
         };
         if self.filter.is_on() {
             let patterns = self.filter.patterns().iter();

@@ -511,9 +511,13 @@ impl App {
         let what = match &self.origin {
             Origin::Tape(tape) => {
                 let (moments, damages) = (tape.moments().len(), tape.damages());
-                let damage = if damages > 0 { format!(", {damages} damaged places") } else { String::new() };
+                let damage = if damages > 0 {
+                    format!(", {}", human::count(damages, "damaged place"))
+                } else {
+                    String::new()
+                };
                 format!(
-                    "{}: byte {}, {moments} markers and snapshots{damage}",
+                    "{}: byte {}, markers and snapshots: {moments}{damage}",
                     tape.path().display(),
                     tape.offset().0
                 )
@@ -524,7 +528,12 @@ impl App {
             },
         };
         self.notify(
-            format!("{what}, {} rows of {}×{}", range.end - range.start, size.cols, size.rows),
+            format!(
+                "{what}, {} of {}×{}",
+                human::count(range.end - range.start, "row"),
+                size.cols,
+                size.rows
+            ),
             Mood::Calm,
         );
     }

@@ -116,7 +116,9 @@ impl App {
             written
         });
         match saved {
-            Ok(rows) => self.notify(format!("{rows} rows are in {path}"), Mood::Going),
+            Ok(rows) => {
+                self.notify(format!("saved {} to {path}", crate::human::count(rows, "row")), Mood::Going)
+            }
             Err(e) => self.notify(format!("cannot save {path}: {e}"), Mood::Wrong),
         }
     }

@@ -8,6 +8,7 @@ use tapdeck_term::Line;
 
 use super::rows::{self, Row};
 use super::{App, Effect, Mode, Mood};
+use crate::human::count;
 
 /// The longest text that is copied: terminals cut or ignore more than 100 kB in Base64.
 const MAX_COPY: usize = 74_994;
@@ -107,8 +108,8 @@ impl App {
             return Effect::Nothing;
         }
         let (lines, characters) = (text.lines().count(), text.chars().count());
-        let lines = if lines == 1 { "1 line".to_owned() } else { format!("{lines} lines") };
-        self.notify(format!("copied {lines}, {characters} characters"), Mood::Going);
+        let (lines, characters) = (count(lines, "line"), count(characters, "character"));
+        self.notify(format!("copied {lines}, {characters}"), Mood::Going);
         Effect::Copy(text)
     }
 
