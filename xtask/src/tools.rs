@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use anyhow::Result;
 
 /// Programs that the tests drive, and the Debian package of each.
-const PROGRAMS: [(&str, &str); 36] = [
+const PROGRAMS: [(&str, &str); 37] = [
     ("vttest", "vttest"),
     ("tmux", "tmux"),
     ("vim", "vim"),
@@ -44,6 +44,7 @@ const PROGRAMS: [(&str, &str); 36] = [
     ("setpriv", "util-linux"),
     ("age", "age"),
     ("ffmpeg", "ffmpeg"),
+    ("faketime", "faketime"),
 ];
 
 /// Installs the missing programs with `apt-get`, where that is possible. A test that needs one that

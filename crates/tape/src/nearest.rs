@@ -14,7 +14,7 @@ pub fn name<'a>(wrong: &str, names: impl IntoIterator<Item = &'a str>) -> Option
 }
 
 /// The names that a message lists at most, and how much it shows of a wrong one.
-const LISTED: usize = 24;
+const LISTED: usize = 48;
 const SHOWN: usize = 64;
 
 /// Says that a name is unknown: which one was probably meant, or else which ones there are.

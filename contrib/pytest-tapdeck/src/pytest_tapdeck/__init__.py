@@ -35,12 +35,19 @@ def pytest_collect_file(file_path, parent):
 
 class ScenarioFile(pytest.File):
     def collect(self):
-        yield ScenarioItem.from_parent(self, name=self.path.name[: -len(SUFFIX)])
+        name = self.path.name[: -len(SUFFIX)]
+        for variant in variants(self.config, self.path):
+            full = name if variant is None else f"{name} [{variant}]"
+            yield ScenarioItem.from_parent(self, name=full, variant=variant)
 
 
 class ScenarioItem(pytest.Item):
+    def __init__(self, *, variant, **kwargs):
+        super().__init__(**kwargs)
+        self.variant = variant
+
     def runtest(self):
-        judge(results(self.session)[os.path.realpath(self.path)])
+        judge(results(self.session)[os.path.realpath(self.path), self.variant])
 
     def repr_failure(self, excinfo, style=None):
         if isinstance(excinfo.value, ScenarioFailed):
@@ -54,11 +61,21 @@ class ScenarioItem(pytest.Item):
 def results(session):
     """The results of all scenarios of this session, by path; the first test that asks runs them."""
     if not hasattr(session, "_tapdeck_results"):
-        paths = [str(item.path) for item in session.items if isinstance(item, ScenarioItem)]
+        paths = list(dict.fromkeys(str(i.path) for i in session.items if isinstance(i, ScenarioItem)))
         report = session.config.getoption("--tapdeck-report")
         live = session.config.getoption("--tapdeck-live")
         session._tapdeck_results = run(session.config, paths, live, report)
     return session._tapdeck_results
+
+
+def variants(config, path):
+    """The combinations of a scenario's matrix; [None] without a matrix."""
+    command = [config.getoption("--tapdeck-command"), "test", "--list", "--json", "--", str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8")
+    if done.returncode != 0:
+        # The run says what is wrong with it.
+        return [None]
+    return [scenario["variant"] for scenario in json.loads(done.stdout)["scenarios"]]
 
 
 def run(config, paths, live, report=None):
@@ -71,19 +88,19 @@ def run(config, paths, live, report=None):
     if done.returncode not in (0, 1):
         raise ScenarioFailed(f"tapdeck test exited with {done.returncode}: {done.stderr.strip()}")
     scenarios = json.loads(done.stdout)["scenarios"]
-    return {os.path.realpath(scenario["path"]): scenario for scenario in scenarios}
+    return {(os.path.realpath(found["path"]), found["variant"]): found for found in scenarios}
 
 
 def judge(scenario):
     if scenario["result"] == "skipped":
         pytest.skip(scenario["why"])
     if scenario["result"] == "failed":
-        raise ScenarioFailed("\n".join(explain(scenario, fault) for fault in scenario["faults"]))
+        raise ScenarioFailed("\n".join(explain(fault) for fault in scenario["faults"]))
 
 
-def explain(scenario, fault):
+def explain(fault):
     line = f":{fault['line']}" if fault["line"] else ""
-    return f"{scenario['path']}{line}: {fault['claim']}\n  {fault['message']}\n{fault['details']}"
+    return f"{fault['path']}{line}: {fault['claim']}\n  {fault['message']}\n{fault['details']}"
 
 
 @pytest.fixture
@@ -91,6 +108,7 @@ def tapdeck(request):
     """Runs one scenario, and fails with what does not hold."""
 
     def run_one(path, live=False):
-        judge(run(request.config, [str(path)], live)[os.path.realpath(path)])
+        for found in run(request.config, [str(path)], live).values():
+            judge(found)
 
     return run_one

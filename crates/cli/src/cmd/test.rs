@@ -12,7 +12,8 @@ use clap::Args;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::json;
 use tapdeck::testing::{
-    Fault, Halt, How, Outcome, Place, Remedy, Report, find, json_report, junit, run_on, summary, write_report,
+    Case, Fault, Halt, How, Outcome, Place, Remedy, Report, find, join_bindings, json_report, junit, run_on,
+    summary, write_report,
 };
 use tapdeck_core::WallTime;
 use tapdeck_host::{Clock, Keyboard, Pressed};
@@ -28,6 +29,7 @@ use tapdeck::OutFile;
 mod draft;
 mod kept;
 mod review;
+mod watch;
 
 use review::Update;
 
@@ -53,6 +55,7 @@ Examples:
   tapdeck test --update cassettes/          review how stored texts would change
   tapdeck test --rebind my.scenario.yaml    accept a changed cassette, command or step
   tapdeck test --live --report report my.scenario.yaml    pictures and recordings of failures
+  tapdeck test --live --watch .             run again what a change touches; Ctrl-C ends it
   tapdeck test --from-session demo.ahr -o new.scenario.yaml    a scenario from what you did
   tapdeck test --junit report.xml --jobs 4 cassettes/")]
 pub(crate) struct TestArgs {
@@ -74,12 +77,15 @@ pub(crate) struct TestArgs {
     /// Number of scenarios to run in parallel [default: the number of CPUs]
     #[arg(long, short, value_name = "N")]
     jobs: Option<NonZeroUsize>,
-    /// Run only scenarios whose name contains this
+    /// Run only tests whose name, with the combination of a matrix, contains this
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
     /// List the scenarios, and run none
     #[arg(long, conflicts_with_all = ["record", "update"])]
     list: bool,
+    /// Run tests again when their scenario, stored texts, copied files or program change
+    #[arg(long, conflicts_with_all = ["record", "update", "rebind", "list", "json"])]
+    watch: bool,
     /// Run each scenario N times; it fails if one of the runs does
     #[arg(long, value_name = "N", requires = "live", default_value = "1", hide_short_help = true)]
     repeat: NonZeroUsize,
@@ -108,7 +114,7 @@ pub(crate) struct TestArgs {
     #[arg(long, hide_short_help = true, requires = "update", visible_alias = "yes")]
     accept: bool,
     /// Fail if a cassette was recorded longer ago than this
-    #[arg(long, value_name = "TIME", value_parser = crate::parse::duration, conflicts_with_all = ["live", "record"])]
+    #[arg(long, value_name = "TIME", hide_short_help = true, value_parser = crate::parse::duration, conflicts_with_all = ["live", "record"])]
     max_age: Option<Duration>,
     /// Fail if a scenario is skipped, for instance because its program is not installed
     #[arg(long, hide_short_help = true)]
@@ -127,15 +133,46 @@ pub(crate) fn run(args: &TestArgs) -> Result {
             "--on is for --live and --record: a cassette was recorded where it was recorded",
         ));
     }
-    let files = args.scenarios()?;
-    if args.list {
-        return list(&files, args.json);
-    }
     let how = match (args.live, args.record) {
         (true, _) => How::Live,
         (_, true) => How::Record,
         _ => How::Cassette,
     };
+    let job = Job { how, place };
+    if args.watch {
+        return watch::watch(args, &job);
+    }
+    let cases = args.cases()?;
+    if args.list {
+        return list(&cases, args.json);
+    }
+    let io = |e: std::io::Error| Failure::io(format!("cannot run anything: {e}"));
+    // Before any thread is started, so that all have the signals blocked.
+    let mut signals = (how != How::Cassette).then(Keyboard::ends_only).transpose().map_err(io)?;
+    match once(args, &job, &cases, signals.as_mut())? {
+        Ran::All(reports) => Ok(Ending::of_check(reports.iter().all(|report| is_good(args, report)))),
+        Ran::Stopped(signal) => Ok(Ending::by_signal(signal)),
+    }
+}
+
+/// How tests are run, and where their programs are.
+struct Job {
+    how: How,
+    place: Option<Place>,
+}
+
+/// Whether a test is as it should be.
+fn is_good(args: &TestArgs, report: &Report) -> bool {
+    match report.outcome {
+        Outcome::Passed => true,
+        Outcome::Skipped(_) => !args.no_skips,
+        Outcome::Failed(_) => false,
+    }
+}
+
+/// Runs the tests once, and tells and writes what came of them.
+fn once(args: &TestArgs, job: &Job, cases: &[Case], signals: Option<&mut Keyboard>) -> Result<Ran> {
+    let how = job.how;
     let clock = Clock::start();
     let jobs = args.jobs.or_else(|| std::thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get);
     let quiet = args.json;
@@ -150,15 +187,16 @@ pub(crate) fn run(args: &TestArgs) -> Result {
         }
     };
     let runs = Runs { how, repeat: args.repeat.get(), retries: args.retries };
-    let mut reports = match run_all(&files, runs, place.as_ref(), jobs, (age, each))? {
+    let mut reports = match run_all(cases, runs, job.place.as_ref(), (jobs, signals), (age, each))? {
         Ran::All(reports) => reports,
-        Ran::Stopped(signal) => return Ok(Ending::by_signal(signal)),
+        stopped => return Ok(stopped),
     };
     for report in &mut reports {
         // Stored texts stay as they are with --rebind: only --update changes what a test expects.
         let passed = matches!(report.outcome, Outcome::Passed);
         report.changes.retain(|change| if args.rebind { change.path == report.path } else { !passed });
     }
+    join_bindings(&mut reports);
     let updates = match args.update || args.rebind {
         true => review::update(&mut reports, how, args.accept || args.rebind, args.json)?,
         false => Vec::new(),
@@ -196,16 +234,12 @@ pub(crate) fn run(args: &TestArgs) -> Result {
             ));
         }
     }
-    Ok(Ending::of_check(reports.iter().all(|r| match r.outcome {
-        Outcome::Passed => true,
-        Outcome::Skipped(_) => !args.no_skips,
-        Outcome::Failed(_) => false,
-    })))
+    Ok(Ran::All(reports))
 }
 
 impl TestArgs {
-    /// Finds the scenarios to run. Fails if there are none.
-    fn scenarios(&self) -> Result<Vec<PathBuf>> {
+    /// Finds the tests to run. Fails if there are none.
+    fn cases(&self) -> Result<Vec<Case>> {
         let files = find(&self.paths).map_err(|(path, e)| unreadable::file(&path, &e, FileRole::Scenario))?;
         if files.is_empty() {
             let looked: Vec<String> = self.paths.iter().map(|path| path.display().to_string()).collect();
@@ -223,22 +257,18 @@ impl TestArgs {
                 path.display()
             )));
         }
-        let Some(part) = &self.only else { return Ok(files) };
-        let all = files.len();
-        let is_wanted = |path: &PathBuf| {
-            path.file_name().is_some_and(|name| name.to_string_lossy().contains(part.as_str()))
-        };
-        let files: Vec<PathBuf> = files.into_iter().filter(is_wanted).collect();
-        if files.is_empty() {
-            return Err(Failure::not_found(format!(
-                "none of the {all} scenarios here has {part:?} in its name"
-            )));
+        let mut cases: Vec<Case> = files.iter().flat_map(|file| Case::of_file(file)).collect();
+        let Some(part) = &self.only else { return Ok(cases) };
+        let all = cases.len();
+        cases.retain(|case| case.name().contains(part.as_str()));
+        if cases.is_empty() {
+            return Err(Failure::not_found(format!("none of the {all} tests here has {part:?} in its name")));
         }
-        Ok(files)
+        Ok(cases)
     }
 }
 
-/// The result of all scenarios.
+/// The result of all tests.
 enum Ran {
     All(Vec<Report>),
     /// A signal stopped them.
@@ -248,7 +278,7 @@ enum Ran {
 /// Runs the failed scenarios again, after a change.
 fn judge_again(reports: &mut [Report], aloud: bool) {
     for report in reports.iter_mut().filter(|r| matches!(r.outcome, Outcome::Failed(_))) {
-        *report = run_one(&report.path, Runs::from(How::Cassette), None, &Halt::default());
+        *report = run_one(&case_of(report), Runs::from(How::Cassette), None, &Halt::default());
         if aloud {
             tell(report);
         }
@@ -289,9 +319,9 @@ impl From<How> for Runs {
 }
 
 /// Runs one scenario as often as it is to be run, and says in its faults what to do about them.
-fn run_one(path: &Path, runs: Runs, place: Option<&Place>, halt: &Halt) -> Report {
+fn run_one(case: &Case, runs: Runs, place: Option<&Place>, halt: &Halt) -> Report {
     let is_failed = |report: &Report| matches!(report.outcome, Outcome::Failed(_));
-    let mut report = run_on(path, runs.how, place, halt);
+    let mut report = run_on(case, runs.how, place, halt);
     for _ in 1..runs.repeat {
         if is_failed(&report) || halt.is_called() {
             break;
@@ -313,23 +343,30 @@ fn run_one(path: &Path, runs: Runs, place: Option<&Place>, halt: &Halt) -> Repor
     report
 }
 
+/// The test that a report is about.
+fn case_of(report: &Report) -> Case {
+    Case { path: report.path.clone(), variant: report.variant.clone() }
+}
+
 /// Runs a scenario once more. Checks and times add up.
 fn run_again(before: Report, runs: Runs, place: Option<&Place>, halt: &Halt) -> Report {
-    let mut report = run_on(&before.path, runs.how, place, halt);
+    let mut report = run_on(&case_of(&before), runs.how, place, halt);
     report.checks += before.checks;
     report.took += before.took;
     report
 }
 
 /// Prints the scenarios without running them.
-fn list(files: &[PathBuf], json: bool) -> Result {
+fn list(cases: &[Case], json: bool) -> Result {
     let mut all = Vec::new();
-    for path in files {
-        let listed = summary(path).map_err(|fault| Failure::check(fault.explain(path)))?;
+    for case in cases {
+        let path = &case.path;
+        let listed = summary(case).map_err(|fault| Failure::check(fault.explain(path)))?;
         if json {
             all.push(json!({
                 "path": path.to_string_lossy(),
                 "name": listed.name,
+                "variant": case.variant,
                 "about": listed.about,
                 "steps": listed.steps,
                 "claims": listed.claims,
@@ -350,26 +387,32 @@ fn list(files: &[PathBuf], json: bool) -> Result {
     Ok(Ending::of_check(true))
 }
 
-/// Runs all scenarios, several at a time. `each` gets the reports in the order of the files. A
+/// Runs all tests, several at a time. `each` gets the reports in the order of the tests. A
 /// signal to end ends the programs of the scenarios first.
 fn run_all(
-    files: &[PathBuf],
+    cases: &[Case],
     runs: Runs,
     place: Option<&Place>,
-    jobs: usize,
+    (jobs, mut signals): (usize, Option<&mut Keyboard>),
     (also, each): (impl Fn(&mut Report) + Sync, impl Fn(&Report) + Sync),
 ) -> Result<Ran> {
     let io = |e: std::io::Error| Failure::io(format!("cannot run anything: {e}"));
-    // Before any thread is started, so that all have the signals blocked.
-    let mut signals = (runs.how != How::Cassette).then(Keyboard::ends_only).transpose().map_err(io)?;
     let halt = signals.as_ref().map_or_else(Halt::default, |s| Halt::with_signals(s.inherited()));
     let next = AtomicUsize::new(0);
     let done: Mutex<(usize, BTreeMap<usize, Report>)> = Mutex::default();
-    let work = || {
-        while let Some((i, path)) =
-            Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|i| Some((i, files.get(i)?)))
-        {
-            let mut report = run_one(path, runs, place, &halt);
+    // What is recorded is written into the scenario, so that the combinations of one wait for one
+    // another.
+    let is_apart = |a: &Case, b: &Case| runs.how != How::Record || a.path != b.path;
+    let groups: Vec<Vec<(usize, &Case)>> = cases
+        .iter()
+        .enumerate()
+        .collect::<Vec<_>>()
+        .chunk_by(|(_, a), (_, b)| !is_apart(a, b))
+        .map(<[_]>::to_vec)
+        .collect();
+    let run_group = |group: &[(usize, &Case)]| {
+        for (i, case) in group.iter().copied() {
+            let mut report = run_one(case, runs, place, &halt);
             also(&mut report);
             if halt.is_called() {
                 return;
@@ -383,9 +426,14 @@ fn run_all(
             }
         }
     };
+    let work = || {
+        while let Some(group) = groups.get(next.fetch_add(1, Ordering::Relaxed)) {
+            run_group(group);
+        }
+    };
     let (over, working) = std::io::pipe().map_err(io)?;
     let workers: Vec<PipeWriter> =
-        (0..jobs.min(files.len())).map(|_| working.try_clone()).collect::<Result<_, _>>().map_err(io)?;
+        (0..jobs.min(groups.len())).map(|_| working.try_clone()).collect::<Result<_, _>>().map_err(io)?;
     drop(working);
     let ended = std::thread::scope(|scope| {
         for working in workers {

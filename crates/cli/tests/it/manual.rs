@@ -64,6 +64,7 @@ pages! {
     comparison: "docs/comparison.md",
     commands: "docs/commands.md",
     configuration: "docs/configuration.md",
+    scenarios: "docs/scenarios.md",
     formats: "docs/formats.md",
     protocols: "docs/protocols.md",
     conformance: "docs/conformance.md",

@@ -27,11 +27,11 @@ pub fn copy(from: &Path, to: &Path) {
     }
 }
 
-fn test(home: &Home, args: &[&str], path: &Path) -> Output {
+pub fn test(home: &Home, args: &[&str], path: &Path) -> Output {
     home.tapdeck(["test"]).args(args).arg(path).output().expect("it runs")
 }
 
-fn text(output: &Output) -> String {
+pub fn text(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
 }
 
@@ -202,7 +202,7 @@ assert:
   - {ended: program}
 ";
 
-fn swap(path: &Path, from: &str, to: &str) {
+pub fn swap(path: &Path, from: &str, to: &str) {
     let old = fs::read_to_string(path).expect("read");
     assert!(old.contains(from), "{} has no {from}: {old}", path.display());
     fs::write(path, old.replacen(from, to, 1)).expect("written");
@@ -678,7 +678,7 @@ fn wrong_scenarios_are_told_with_their_line() {
     assert_eq!(test(&home, &[], &home.path("nowhere")).status.code(), Some(3));
     let none = test(&home, &["--only", "zzz"], &file);
     assert_eq!(none.status.code(), Some(3));
-    assert!(text(&none).contains("none of the 1 scenarios here has \"zzz\""), "{}", text(&none));
+    assert!(text(&none).contains("none of the 1 tests here has \"zzz\""), "{}", text(&none));
 }
 
 /// A stored text may say how the screen looks. A run that fails leaves pictures and a recording.
@@ -794,6 +794,14 @@ assert:
         let output = test(&home, &["--live"], &file);
         assert_eq!(output.status.code(), Some(1), "{}", text(&output));
         assert!(text(&output).contains(part), "{part}: {}", text(&output));
+    }
+    // A program of the project, or of the scenario, that is missing is no reason to skip.
+    for program in ["{root}/bin/none", "./none"] {
+        let gone = scenario.replace("run: [sh,", &format!("run: [\"{program}\","));
+        fs::write(&file, gone).expect("written");
+        let output = test(&home, &["--live"], &file);
+        assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+        assert!(text(&output).contains("the program starts"), "{}", text(&output));
     }
     fs::write(&file, scenario).expect("written");
     let listed = test(&home, &["--list"], &tests);

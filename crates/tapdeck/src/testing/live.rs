@@ -24,12 +24,12 @@ use tapdeck_tape::cassette::{
     Terminal, Timing, VERSION, names,
 };
 use tapdeck_tape::scenario::{
-    self, Action, EnvPolicy, Program as Spec, Script, Source, Step, Until, step_mark,
+    self, Action, EnvPolicy, FakeClock, Line, Program as Spec, Script, Source, Step, Until, step_mark,
 };
 use tapdeck_tape::{Extra, JsonValue};
 
 use super::finished::ended;
-use super::scenario::{Fault, Loaded, Outcome, Ran, Report, judge};
+use super::scenario::{Fault, Loaded, Outcome, Ran, Report, judge, stored_text};
 use super::session::{Program, Session};
 use super::{Halt, TestResult, picture, replay};
 use crate::OutFile;
@@ -73,7 +73,7 @@ fn run_program(loaded: &Loaded, spec: &Spec, (place, halt): (Option<&Place>, &Ha
     let place = match place_of(spec, place) {
         Ok(place) => place,
         Err(why) => {
-            let line = spec.on.as_ref().filter(|_| place.is_none()).map(|(line, _)| *line);
+            let line = spec.on.as_ref().filter(|_| place.is_none()).map(|(line, _)| Box::new(line.clone()));
             return ran.faults.push(Fault { line, ..Fault::new("the program's place is there", why) });
         }
     };
@@ -85,9 +85,16 @@ fn run_program(loaded: &Loaded, spec: &Spec, (place, halt): (Option<&Place>, &Ha
     };
     let itself = if place.is_local() { &spec.run[..1] } else { &[] };
     let needs = spec.needs.as_deref().unwrap_or(itself);
-    let missing: Vec<&str> = needs.iter().map(String::as_str).filter(|p| !installed(p)).collect();
+    let scenario = &loaded.scenario;
+    let for_clock = scenario.clock.iter().map(|_| FAKETIME);
+    let missing: Vec<&str> =
+        needs.iter().map(String::as_str).chain(for_clock).filter(|p| !installed(p)).collect();
     if !missing.is_empty() {
         ran.skipped = Some(format!("{} is not installed", missing.join(", ")));
+        return;
+    }
+    if scenario.clock.is_some() && !place.is_local() {
+        ran.skipped = Some(format!("clock is for programs of this machine, not for {place}"));
         return;
     }
     let setup = |e: std::io::Error| Fault::new("the program's folder can be made", e.to_string());
@@ -106,7 +113,6 @@ fn run_program(loaded: &Loaded, spec: &Spec, (place, halt): (Option<&Place>, &Ha
         Ok(lock) => lock,
         Err(e) => return ran.faults.push(Fault::new("the account is free", e)),
     };
-    let scenario = &loaded.scenario;
     let ready = expanded(loaded, &work)
         .and_then(|world| scripts(&scenario.setup, "setup", spec, &world, (&place, halt)).map(|()| world));
     let world = match ready {
@@ -177,7 +183,10 @@ fn scripts(
 ) -> Result<(), Fault> {
     for script in all {
         let claim = format!("{key}: {}", script.command);
-        let wrong = |message: String| Fault { line: Some(script.line), ..Fault::new(claim.clone(), message) };
+        let wrong = |message: String| Fault {
+            line: Some(Box::new(script.line.clone())),
+            ..Fault::new(claim.clone(), message)
+        };
         let argv = ["sh".to_owned(), "-c".to_owned(), script.command.clone()];
         let session = start(&argv, spec.timeout, world, (place.clone(), halt))
             .map_err(|e| wrong(e.message().into()))?;
@@ -207,6 +216,15 @@ fn drive(loaded: &Loaded, spec: &Spec, world: &World, (place, halt): (&Place, &H
             Err(e) => return ran.faults.push(Fault::new(format!("version_from: {command}"), e.message())),
         }
     }
+    let world = match loaded.scenario.clock.map(|clock| faked_time(clock, halt)).transpose() {
+        Ok(Some(variables)) => {
+            let mut env = world.env.clone();
+            env.set.extend(variables);
+            &World { env, folder: world.folder.clone(), argv: world.argv.clone(), ..*world }
+        }
+        Ok(None) => world,
+        Err(e) => return ran.faults.push(Fault::new("the clock can be faked", e.message())),
+    };
     let events = spec.evidence.events.as_ref().map(|name| events(&world.folder.join(name))).transpose();
     let events = match events {
         Ok(events) => events,
@@ -220,7 +238,7 @@ fn drive(loaded: &Loaded, spec: &Spec, world: &World, (place, halt): (&Place, &H
         return ran.faults.push(Fault::new("service events can be read", e.to_string()));
     }
     let clock = Clock::start();
-    let mut slowest = (Duration::ZERO, 0);
+    let mut slowest: (Duration, Option<&Line>) = (Duration::ZERO, None);
     let mut stepped = Duration::ZERO;
     for (i, step) in loaded.scenario.steps.iter().enumerate() {
         ran.checks += usize::from(matches!(step.action, Action::Expect(_) | Action::Wait(_)));
@@ -230,20 +248,33 @@ fn drive(loaded: &Loaded, spec: &Spec, world: &World, (place, halt): (&Place, &H
             let claim = describe(&step.action);
             let details = e.details().to_owned();
             let mut message = e.message().to_owned();
-            if session.is_over_limit() && slowest.0 > took {
-                let (longest, line) = slowest;
-                message.push_str(&format!("; most of the time went to line {line}: {}", seconds(longest)));
+            if let (longest, Some(line)) = slowest
+                && session.is_over_limit()
+                && longest > took
+            {
+                message.push_str(&format!("; most of the time went to {line}: {}", seconds(longest)));
             }
             let at = Some(session.now());
-            ran.faults.push(Fault { line: Some(step.line), details, at, ..Fault::new(claim, message) });
+            ran.faults.push(Fault {
+                line: Some(Box::new(step.line.clone())),
+                details,
+                at,
+                ..Fault::new(claim, message)
+            });
             session.cancel();
             break;
         }
-        slowest = slowest.max((took, step.line));
+        if took >= slowest.0 {
+            slowest = (took, Some(&step.line));
+        }
         // Right after the screen that the step waited for, whatever has come since.
         session.mark(&step_mark(i + 1));
     }
+    let pid = session.pid();
     let finished = session.finish();
+    if let Some(pid) = pid.filter(|_| loaded.scenario.clock.is_some()) {
+        forget_faked_time(pid);
+    }
     if halt.is_called() {
         // What it would have done is unknown, so there is nothing to judge and nothing to keep.
         return ran.faults.push(Fault::new("the program ends by itself", "it was ended from outside"));
@@ -258,8 +289,8 @@ fn drive(loaded: &Loaded, spec: &Spec, world: &World, (place, halt): (&Place, &H
                 let limit = seconds(spec.timeout);
                 let message = match loaded.scenario.steps.last() {
                     Some(last) => format!(
-                        "it was still running after its time limit of {limit}, although the last step, in line \
-                         {}, was over after {}; end it with a step",
+                        "it was still running after its time limit of {limit}, although the last step, in {}, \
+                         was over after {}; end it with a step",
                         last.line,
                         seconds(stepped)
                     ),
@@ -274,6 +305,37 @@ fn drive(loaded: &Loaded, spec: &Spec, world: &World, (place, halt): (&Place, &H
         }
         Ok(finished) => ran.broken = Some(finished.timeline),
         Err(e) => ran.faults.push(Fault::new("the session goes on to its end", e.message())),
+    }
+}
+
+/// The program that knows where its library is, which gives programs another time.
+const FAKETIME: &str = "faketime";
+
+/// The variables by which a program takes a clock for the real one. The library is preloaded
+/// without the program around it, so that the exit and the signals are the program's own.
+fn faked_time(clock: FakeClock, halt: &Halt) -> TestResult<Vec<(String, String)>> {
+    let ask = Program::new([FAKETIME, "-f", "+0", "printenv", "LD_PRELOAD"]).size(400, 5).under(halt);
+    let mut told = ask.start()?;
+    told.wait_exit()?;
+    let library = told.text().trim().to_owned();
+    told.finish()?.success()?;
+    let start = clock.start.as_secs();
+    // As a distance from the real time, so that each process of the program has the same one.
+    let distance = || i128::from(start) - i128::from(Clock::start().wall_start().as_secs());
+    let time = if clock.passes { format!("{:+}", distance()) } else { start.to_string() };
+    let mut variables = vec![("LD_PRELOAD", library), ("FAKETIME", time), ("FAKETIME_FMT", "%s".to_owned())];
+    if !clock.passes {
+        // What measures how long something takes goes on, or a program that waits would never end.
+        variables.push(("FAKETIME_DONT_FAKE_MONOTONIC", "1".to_owned()));
+    }
+    Ok(variables.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+}
+
+/// Removes the memory that the library's processes shared, which outlives them.
+fn forget_faked_time(pid: i32) {
+    for name in [format!("faketime_shm_{pid}"), format!("sem.faketime_sem_{pid}")] {
+        // A program that the library does not reach has none.
+        let _ = tapdeck_host::disk::remove_file(&Path::new("/dev/shm").join(name));
     }
 }
 
@@ -511,9 +573,11 @@ fn describe(action: &Action) -> String {
     }
 }
 
+/// Returns whether a program is installed. One of the project or of the scenario itself must be
+/// there, so that its absence is a failure and no reason to skip.
 fn installed(program: &str) -> bool {
     if program.contains('/') {
-        return Path::new(program).is_file();
+        return !program.starts_with('/') || Path::new(program).is_file();
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
@@ -559,7 +623,7 @@ impl Pending {
     pub fn accept(&self) -> Report {
         let Waiting { loaded, made, texts } = &*self.0;
         match bound(loaded, made).and_then(|bound| store(loaded, made, texts.clone(), bound)) {
-            Ok(()) => super::run(&loaded.path, super::How::Cassette),
+            Ok(()) => super::run(&loaded.case(), super::How::Cassette),
             Err(fault) => judge(loaded, Ran { faults: vec![fault], ..Ran::default() }),
         }
     }
@@ -600,7 +664,9 @@ pub(super) fn make(loaded: &Loaded, timeline: &Timeline, ran: &Ran) -> Result<Ma
 fn bound(loaded: &Loaded, made: &Made) -> Result<String, Fault> {
     let cassette = Cassette::from_files(&made.files).map_err(wrong)?;
     let bound = replay::scenario_ref(loaded, &cassette, &made.files).map_err(wrong)?;
-    Ok(scenario::bind(&loaded.text, &bound))
+    // Another combination may have been bound since the scenario was read.
+    let text = stored_text(&loaded.path).map_err(wrong)?;
+    Ok(scenario::bind(&text, &bound, loaded.scenario.variant.as_deref()))
 }
 
 /// Puts the cassette in its place if everything holds of it: a session that does not pass is no
@@ -609,9 +675,10 @@ fn keep(loaded: &Loaded, made: Made) -> Result<Option<Report>, Fault> {
     let bound = bound(loaded, &made)?;
     let judged = |new: &BTreeMap<PathBuf, String>| {
         // The lines are those of the file as it is: a session that does not pass leaves it so.
-        let mut as_kept = Loaded::parse(&loaded.path, &loaded.name, loaded.text.clone(), new)?;
-        as_kept.scenario.cassette =
-            Loaded::parse(&loaded.path, &loaded.name, bound.clone(), new)?.scenario.cassette;
+        let variant = loaded.scenario.variant.as_deref();
+        let parse = |text: &str| Loaded::parse(&loaded.path, &loaded.name, text.to_owned(), variant, new);
+        let mut as_kept = parse(&loaded.text)?;
+        as_kept.scenario.cassette = parse(&bound)?.scenario.cassette;
         // In time it is replayed once it is kept.
         as_kept.scenario.replay = ReplayMode::Collapsed;
         let ran = Ran { unscrubbed: made.unscrubbed.clone(), ..replay::of_files(&as_kept, Ok(&made.files)) };
@@ -693,6 +760,9 @@ fn closing(loaded: &Loaded, ran: &Ran) -> std::io::Result<Closing> {
     let mut extra = Extra::default();
     if let Some(place) = ran.place.as_deref() {
         extra.insert("place", place);
+    }
+    if let Some(clock) = loaded.scenario.clock {
+        extra.insert("clock", clock.start.utc());
     }
     let mut manifest = Manifest {
         version: VERSION,

@@ -37,6 +37,7 @@ mod replay;
 mod report;
 mod scenario;
 mod session;
+mod sources;
 
 use std::fmt;
 use std::panic::Location;
@@ -46,13 +47,13 @@ pub use halt::Halt;
 pub use live::Pending;
 pub use report::{json_report, junit, write_report};
 pub use scenario::{
-    Change, Evidence, Fault, How, Outcome, Remedy, Report, Summary, find, run, run_all, run_all_reported,
-    run_on, summary,
+    Case, Change, Evidence, Fault, How, Outcome, Remedy, Report, Summary, find, join_bindings, run, run_all,
+    run_all_reported, run_on, summary,
 };
 pub use session::{Program, Session};
 pub use tapdeck_core::check;
 pub use tapdeck_host::backend::Place;
-pub use tapdeck_tape::scenario::{Click, Drag, Scroll, Target};
+pub use tapdeck_tape::scenario::{Click, Drag, Line, Scroll, Target};
 pub use tapdeck_term::keys::{Button, Mods, MouseKind};
 
 /// What the functions of this module return.

@@ -8,7 +8,9 @@ use tapdeck_host::Clock;
 use tapdeck_tape::cassette::{
     Cassette, Files, Refusal, ReplayClock, ReplayMode, Schedule, Verdict, verified,
 };
-use tapdeck_tape::scenario::{Action, CassetteRef, PinChange, Pins, Scenario, bind, step_mark, timeline};
+use tapdeck_tape::scenario::{
+    Action, CassetteRef, Line, PinChange, Pins, Scenario, bind, step_mark, timeline,
+};
 
 use super::picture;
 use super::scenario::{Change, Fault, Loaded, Ran, Remedy};
@@ -67,12 +69,12 @@ pub(super) fn of_files(loaded: &Loaded, files: Result<&Files, &Refusal>) -> Ran 
 }
 
 /// What the steps waited for must be on the screen where they had waited for it.
-fn step_claims(scenario: &Scenario) -> Vec<(Option<u64>, Claim)> {
+fn step_claims(scenario: &Scenario) -> Vec<(Option<Line>, Claim)> {
     let steps = scenario.steps.iter().enumerate();
     let expected = steps.filter_map(|(i, step)| match &step.action {
         Action::Expect(condition) => {
             let at = Point::mark(&step_mark(i + 1));
-            Some((Some(step.line), Claim::At(at, condition.clone())))
+            Some((Some(step.line.clone()), Claim::At(at, condition.clone())))
         }
         _ => None,
     });
@@ -134,9 +136,10 @@ fn bound(loaded: &Loaded, cassette: &Cassette, files: &Files, ran: &mut Ran) {
         }
     }
     if let (true, Ok(made)) = (rebind, &made) {
-        let text = bind(&loaded.text, made);
+        let text = bind(&loaded.text, made, scenario.variant.as_deref());
         let difference = picture::difference(&loaded.text, &text);
-        ran.changes.push(Change { path: loaded.path.clone(), text, difference });
+        let binding = Some(Box::new(made.clone()));
+        ran.changes.push(Change { path: loaded.path.clone(), text, difference, binding });
     }
 }
 
@@ -148,7 +151,8 @@ pub(super) fn scenario_ref(
 ) -> Result<CassetteRef, String> {
     let digest = &cassette.manifest.content_digest;
     let copied = loaded.copied().map_err(|(name, e)| format!("{name}: {e}"))?;
-    let pins = Pins::of(&loaded.text, &copied, files, &cassette.outcome.exit).map_err(|e| e.to_string())?;
+    let exit = &cassette.outcome.exit;
+    let pins = Pins::of(&loaded.scenario, &copied, files, exit).map_err(|e| e.to_string())?;
     Ok(CassetteRef {
         path: None,
         id: Some(cassette.manifest.id.clone()),
@@ -172,7 +176,10 @@ fn pinned(loaded: &Loaded, made: &CassetteRef, ran: &mut Ran) -> bool {
     let claim = "the cassette and what it was recorded from are what the scenario was bound to";
     for PinChange { line, what, can_stay } in &changes {
         let remedy = if *can_stay { Remedy::Rebind } else { Remedy::Record };
-        ran.faults.push(Fault { line: *line, ..Fault::new(claim, what.as_str()).with(remedy) });
+        ran.faults.push(Fault {
+            line: line.clone().map(Box::new),
+            ..Fault::new(claim, what.as_str()).with(remedy)
+        });
     }
     if changes.iter().any(|change| !change.can_stay) {
         return false;

@@ -196,12 +196,21 @@ fn count(reports: &[Report], which: impl Fn(&Outcome) -> bool) -> usize {
 
 /// The report for programs.
 pub fn json_report(reports: &[Report], took: Duration) -> Value {
-    let fault =
-        |f: &Fault| json!({ "line": f.line, "claim": f.claim, "message": f.message, "details": f.details });
     let scenario = |report: &Report| {
         let (result, faults, why) = parts(&report.outcome);
+        let fault = |f: &Fault| {
+            let (path, line) = f.place(&report.path);
+            json!({
+                "path": path.to_string_lossy(),
+                "line": line,
+                "claim": f.claim,
+                "message": f.message,
+                "details": f.details,
+            })
+        };
         json!({
             "name": report.name,
+            "variant": report.variant,
             "path": report.path.to_string_lossy(),
             "result": result,
             "why": why,
@@ -284,13 +293,18 @@ fn write(path: &Path, text: &str) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use tapdeck_tape::scenario::Line;
+
     use super::*;
 
     #[test]
     fn reports_are_xml_whatever_programs_show() {
-        let fault = Fault { line: Some(3), details: "\u{7}]]>\n".into(), ..Fault::new("a<b", "\"&\x1b") };
+        let line = Line { number: 3, ..Line::default() };
+        let fault =
+            Fault { line: Some(line.into()), details: "\u{7}]]>\n".into(), ..Fault::new("a<b", "\"&\x1b") };
         let report = |outcome| Report {
             path: "x/y.scenario.yaml".into(),
+            variant: None,
             name: "y".into(),
             outcome,
             checks: 1,

@@ -11,7 +11,9 @@ use tapdeck_core::{Exit, Time, WallTime};
 use tapdeck_host::Clock;
 use tapdeck_host::backend::Place;
 use tapdeck_tape::cassette::{Binary, Digester, Files};
-use tapdeck_tape::scenario::{Action, Assertion, MAX_FILE, SUFFIX, Scenario, Source};
+use tapdeck_tape::scenario::{
+    Action, Assertion, CassetteRef, Line, MAX_FILE, SUFFIX, Scenario, ScenarioError, Source, bind,
+};
 use tapdeck_term::printable;
 
 use super::finished::ended;
@@ -30,12 +32,47 @@ pub enum How {
     Record,
 }
 
+/// A test: a scenario, or one combination of its matrix.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Case {
+    /// The scenario's file.
+    pub path: PathBuf,
+    /// The combination, by its name.
+    pub variant: Option<String>,
+}
+
+impl Case {
+    /// The tests of a scenario file. One that cannot be read is one test, which fails.
+    pub fn of_file(path: &Path) -> Vec<Self> {
+        let case = |variant| Self { path: path.to_owned(), variant };
+        let folder = folder_of(path);
+        let text = stored_text(path).unwrap_or_default();
+        let variants = Scenario::variants(&text, &|file| stored_text(&folder.join(file))).unwrap_or_default();
+        if variants.is_empty() {
+            return vec![case(None)];
+        }
+        variants.into_iter().map(|variant| case(Some(variant))).collect()
+    }
+
+    /// Its name: that of the scenario, and the combination.
+    pub fn name(&self) -> String {
+        named(&short_name(&self.path), self.variant.as_deref())
+    }
+}
+
+/// A name with the combination of a matrix.
+fn named(name: &str, variant: Option<&str>) -> String {
+    variant.map_or_else(|| name.to_owned(), |variant| format!("{name} [{variant}]"))
+}
+
 /// What came of a scenario.
 #[derive(Debug, Clone)]
 pub struct Report {
     /// Its file.
     pub path: PathBuf,
-    /// Its name.
+    /// The combination of its matrix, if it has one.
+    pub variant: Option<String>,
+    /// Its name, with the combination.
     pub name: String,
     /// What came of it.
     pub outcome: Outcome,
@@ -70,8 +107,8 @@ pub enum Outcome {
 /// Something that does not hold.
 #[derive(Debug, Clone)]
 pub struct Fault {
-    /// The line of the scenario, where there is one.
-    pub line: Option<u64>,
+    /// The line of the scenario, or of a file that it includes, where there is one.
+    pub line: Option<Box<Line>>,
     /// What should hold.
     pub claim: String,
     /// What is wrong, in one sentence.
@@ -112,10 +149,18 @@ impl Fault {
         Self { remedy: Some(remedy), ..self }
     }
 
+    /// The file that it is about, the scenario's or one that it includes, and the line.
+    pub fn place(&self, scenario: &Path) -> (PathBuf, Option<u64>) {
+        let file = self.line.as_ref().and_then(|line| line.file.as_deref());
+        let path = file.map_or_else(|| scenario.to_owned(), |file| folder_of(scenario).join(file));
+        (path, self.line.as_ref().map(|line| line.number))
+    }
+
     /// The fault in full, for people; nothing in it can act on a terminal.
     pub fn explain(&self, scenario: &Path) -> String {
-        let place = self.line.map_or_else(String::new, |line| format!(":{line}"));
-        let head = printable(&format!("{}{place}: {}", scenario.display(), self.claim));
+        let (path, number) = self.place(scenario);
+        let place = number.map_or_else(String::new, |number| format!(":{number}"));
+        let head = printable(&format!("{}{place}: {}", path.display(), self.claim));
         let details: String = self.details.lines().map(|l| printable(l) + "\n").collect();
         format!("{head}\n  {}\n{details}", printable(&self.message))
     }
@@ -130,6 +175,37 @@ pub struct Change {
     pub text: String,
     /// The difference, for a person to judge.
     pub difference: String,
+    /// For the scenario itself, what it would be bound to.
+    pub(super) binding: Option<Box<CassetteRef>>,
+}
+
+/// Has all changes of one scenario file's bindings be one change: each combination of a matrix is
+/// bound on its own, and all of them are in the same text.
+pub fn join_bindings(reports: &mut [Report]) {
+    let mut texts: BTreeMap<PathBuf, String> = BTreeMap::new();
+    for report in reports.iter().filter(|report| report.variant.is_some()) {
+        for change in &report.changes {
+            let Some(binding) = change.binding.as_deref() else { continue };
+            let text = match texts.remove(&change.path) {
+                Some(text) => bind(&text, binding, report.variant.as_deref()),
+                None => change.text.clone(),
+            };
+            texts.insert(change.path.clone(), text);
+        }
+    }
+    let changes = reports.iter_mut().flat_map(|report| &mut report.changes);
+    for change in changes.filter(|change| change.binding.is_some()) {
+        let Some(text) = texts.get(&change.path) else { continue };
+        // Without the file nothing of it could have been read.
+        let before = stored_text(&change.path).unwrap_or_default();
+        change.difference = picture::difference(&before, text);
+        change.text.clone_from(text);
+    }
+}
+
+/// The folder of a file.
+pub(super) fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 const READABLE: &str = "the scenario can be read";
@@ -144,22 +220,27 @@ pub(super) struct Loaded {
     pub(super) scenario: Scenario,
 }
 
+/// A scenario that cannot be read is a fault in it.
+fn unread(error: ScenarioError) -> Fault {
+    Fault { line: Some(Box::new(error.line)), ..Fault::new(READABLE, error.what) }
+}
+
 impl Loaded {
-    /// Reads the text of a scenario that lies there. Stored texts among `new` are taken from
-    /// there, others from their files.
+    /// Reads the text of a scenario that lies there, with a combination of its matrix. Stored texts
+    /// among `new` are taken from there, others from their files.
     pub(super) fn parse(
         path: &Path,
         name: &str,
         text: String,
+        variant: Option<&str>,
         new: &BTreeMap<PathBuf, String>,
     ) -> Result<Self, Fault> {
-        let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned();
+        let folder = folder_of(path).to_owned();
         let stored = |file: &str| {
             let path = folder.join(file);
             new.get(&path).map_or_else(|| stored_text(&path), |text| Ok(text.clone()))
         };
-        let scenario = Scenario::parse(&text, &stored)
-            .map_err(|e| Fault { line: Some(e.line), ..Fault::new(READABLE, e.what) })?;
+        let scenario = Scenario::parse_variant(&text, variant, &stored).map_err(unread)?;
         Ok(Self { path: path.to_owned(), folder, name: name.to_owned(), text, scenario })
     }
 
@@ -176,11 +257,16 @@ impl Loaded {
         program.copy.iter().map(digest).collect()
     }
 
+    /// The test that it is.
+    pub(super) fn case(&self) -> Case {
+        Case { path: self.path.clone(), variant: self.scenario.variant.clone() }
+    }
+
     /// The cassette's folder or archive.
     pub(super) fn cassette(&self) -> PathBuf {
         match &self.scenario.cassette.path {
             Some(path) => self.folder.join(path),
-            None => self.folder.join(format!("{}.cassette", self.name)),
+            None => self.folder.join(format!("{}{}", self.name, self.scenario.cassette_suffix())),
         }
     }
 }
@@ -192,7 +278,7 @@ pub(super) struct Ran {
     /// The timeline before it was scrubbed, if it is known.
     pub(super) unscrubbed: Option<Timeline>,
     /// Claims beside the scenario's own, with their lines.
-    pub(super) claims: Vec<(Option<u64>, Claim)>,
+    pub(super) claims: Vec<(Option<Line>, Claim)>,
     pub(super) faults: Vec<Fault>,
     /// Checks that were made on the way.
     pub(super) checks: usize,
@@ -280,7 +366,8 @@ fn run_every(path: &Path, how: How, folder: Option<&Path>) -> TestResult<Vec<Rep
     if files.is_empty() {
         return Err(TestError::new(format!("there are no scenarios in {}", path.display())));
     }
-    let reports: Vec<Report> = files.iter().map(|file| run(file, how)).collect();
+    let cases = files.iter().flat_map(|file| Case::of_file(file));
+    let reports: Vec<Report> = cases.map(|case| run(&case, how)).collect();
     if let Some(folder) = folder {
         write_report(folder, &reports, clock.elapsed())
             .map_err(|e| TestError::new(format!("the report {} cannot be written: {e}", folder.display())))
@@ -300,16 +387,15 @@ fn run_every(path: &Path, how: How, folder: Option<&Path>) -> TestResult<Vec<Rep
     Err(TestError::with(format!("{failed} of {} scenarios failed", reports.len()), details))
 }
 
-/// Runs a scenario.
-pub fn run(path: &Path, how: How) -> Report {
-    run_on(path, how, None, &Halt::default())
+/// Runs a test.
+pub fn run(case: &Case, how: How) -> Report {
+    run_on(case, how, None, &Halt::default())
 }
 
-/// Runs a scenario with its program at this place, whatever it says itself, and under this rein.
-pub fn run_on(path: &Path, how: How, place: Option<&Place>, halt: &Halt) -> Report {
+/// Runs a test with its program at this place, whatever its scenario says, and under this rein.
+pub fn run_on(case: &Case, how: How, place: Option<&Place>, halt: &Halt) -> Report {
     let clock = Clock::start();
-    let short = short_name(path);
-    let load = || load(path, &short);
+    let load = || load(case);
     let recorded = match how {
         How::Record => load().map(|loaded| live::record(&loaded, place, halt)),
         _ => Ok(None),
@@ -324,8 +410,9 @@ pub fn run_on(path: &Path, how: How, place: Option<&Place>, halt: &Halt) -> Repo
         Err(fault) => Err(fault),
     };
     let mut report = judged.unwrap_or_else(|fault| Report {
-        path: path.to_owned(),
-        name: short.clone(),
+        path: case.path.clone(),
+        variant: case.variant.clone(),
+        name: case.name(),
         outcome: Outcome::Failed(vec![fault]),
         checks: 0,
         took: Duration::ZERO,
@@ -352,14 +439,14 @@ pub struct Summary {
     pub claims: usize,
 }
 
-/// Reads a scenario without running it.
+/// Reads a test without running it.
 ///
 /// # Errors
 /// With what cannot be read.
-pub fn summary(path: &Path) -> Result<Summary, Fault> {
-    let Loaded { name, scenario, .. } = load(path, &short_name(path))?;
+pub fn summary(case: &Case) -> Result<Summary, Fault> {
+    let Loaded { name, scenario, .. } = load(case)?;
     Ok(Summary {
-        name: scenario.name.unwrap_or(name),
+        name: named(&scenario.name.unwrap_or(name), case.variant.as_deref()),
         about: scenario.about,
         steps: scenario.steps.len(),
         claims: scenario.assertions.len(),
@@ -372,10 +459,10 @@ fn short_name(path: &Path) -> String {
     name.strip_suffix(SUFFIX).unwrap_or(&name).to_owned()
 }
 
-fn load(path: &Path, name: &str) -> Result<Loaded, Fault> {
+pub(super) fn load(case: &Case) -> Result<Loaded, Fault> {
     let wrong = |what: String| Fault::new(READABLE, what);
-    let text = stored_text(path).map_err(|e| wrong(e.to_string()))?;
-    Loaded::parse(path, name, text, &BTreeMap::new())
+    let text = stored_text(&case.path).map_err(|e| wrong(e.to_string()))?;
+    Loaded::parse(&case.path, &short_name(&case.path), text, case.variant.as_deref(), &BTreeMap::new())
 }
 
 /// The digest of a file's content, or of a folder's names and contents.
@@ -426,7 +513,8 @@ pub(super) fn judge(loaded: &Loaded, mut ran: Ran) -> Report {
         ran.faults.extend(died(loaded, &timeline));
         ran.checks += usize::from(loaded.scenario.last_event.is_some());
         ran.faults.extend(last_event_fault(loaded, &timeline));
-        let own = loaded.scenario.assertions.iter().map(|a| (Some(a.line), a.name.as_deref(), &a.claim));
+        let own =
+            loaded.scenario.assertions.iter().map(|a| (Some(a.line.clone()), a.name.as_deref(), &a.claim));
         // What is kept beside the events is a fact about a cassette; of a program that has just
         // run there is nothing.
         let there = |claim: &Claim| {
@@ -434,7 +522,7 @@ pub(super) fn judge(loaded: &Loaded, mut ran: Ran) -> Report {
         };
         let own = own.filter(|(_, _, claim)| there(claim));
         let beside = std::mem::take(&mut ran.claims);
-        let all: Vec<_> = own.chain(beside.iter().map(|(line, claim)| (*line, None, claim))).collect();
+        let all: Vec<_> = own.chain(beside.iter().map(|(line, claim)| (line.clone(), None, claim))).collect();
         let claims: Vec<Claim> = all.iter().map(|(_, _, claim)| (*claim).clone()).collect();
         ran.checks += claims.len();
         let verdicts = evaluate(&timeline, &claims);
@@ -461,6 +549,7 @@ pub(super) fn judge(loaded: &Loaded, mut ran: Ran) -> Report {
             let claim = name.map_or(said.clone(), |name| format!("{name} ({said})"));
             let details = picture::failure(&failure, &timeline);
             let (at, texts) = (failure.at.map(|at| at.time), failure.texts.clone().map(Box::new));
+            let line = line.map(Box::new);
             ran.faults.push(Fault { line, claim, message, details, remedy, at, texts });
         }
         seen = Some(timeline);
@@ -483,7 +572,11 @@ pub(super) fn judge(loaded: &Loaded, mut ran: Ran) -> Report {
     };
     Report {
         path: loaded.path.clone(),
-        name: loaded.scenario.name.clone().unwrap_or_else(|| loaded.name.clone()),
+        variant: loaded.scenario.variant.clone(),
+        name: named(
+            loaded.scenario.name.as_ref().unwrap_or(&loaded.name),
+            loaded.scenario.variant.as_deref(),
+        ),
         outcome,
         checks: ran.checks,
         took: Duration::ZERO,
@@ -553,7 +646,8 @@ fn last_event_fault(loaded: &Loaded, timeline: &Timeline) -> Option<Fault> {
         Some(kind) => format!("the last service event is {kind:?}, not {wanted:?}"),
         None => format!("there is no service event, so the last is not {wanted:?}"),
     };
-    Some(Fault { line: Some(*line), ..Fault::new(format!("require: {{service: {wanted}}}"), message) })
+    let claim = format!("require: {{service: {wanted}}}");
+    Some(Fault { line: Some(Box::new(line.clone())), ..Fault::new(claim, message) })
 }
 
 /// What the stored text of a failed claim would have to be.
@@ -575,5 +669,6 @@ fn change(loaded: &Loaded, claim: &Claim, failure: &Failure) -> Option<Change> {
         path: loaded.folder.join(file),
         text: format!("{shown}\n"),
         difference: picture::difference(expected, shown),
+        binding: None,
     })
 }

@@ -138,8 +138,10 @@ impl Program {
         if self.halt.is_called() {
             return Err(TestError::new("it was told not to"));
         }
+        let mut pid = None;
         let (backend, leftovers): (Box<dyn Backend>, _) = if self.place.is_local() {
             let backend = LocalPty::spawn(&self.command, signals, &setup).map_err(failed).at_caller()?;
+            pid = backend.pid();
             let leftovers = Leftovers::of_session(backend.pid(), self.home.clone());
             (Box::new(backend), Some(leftovers))
         } else {
@@ -188,6 +190,7 @@ impl Program {
             limit,
             leftovers,
             events: None,
+            pid,
             _held: held,
         })
     }
@@ -210,6 +213,8 @@ pub struct Session {
     leftovers: Option<Leftovers>,
     /// Where service events come from.
     events: Option<Reading>,
+    /// The program's process, on this machine.
+    pid: Option<i32>,
     /// By which it may be ended from outside.
     _held: Held,
 }
@@ -221,6 +226,11 @@ impl std::fmt::Debug for Session {
 }
 
 impl Session {
+    /// The program's process, where it runs on this machine.
+    pub(super) fn pid(&self) -> Option<i32> {
+        self.pid
+    }
+
     /// Starts a program with everything else as usual; [`Program`] says more.
     ///
     /// # Errors

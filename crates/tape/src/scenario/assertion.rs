@@ -19,7 +19,7 @@ pub(super) fn read(
     stored: Stored<'_>,
 ) -> Result<Assertion, ScenarioError> {
     let line = raw.line;
-    let at = |what: String| ScenarioError { line, what };
+    let at = |what: String| ScenarioError { line: line.clone(), what };
     let raw = raw.value;
     let wrong = |e: ParseError| at(e.into());
     let point = |text: &Option<String>| text.as_ref().map(|t| t.parse::<Point>()).transpose().map_err(wrong);
@@ -28,12 +28,12 @@ pub(super) fn read(
         return Err(at("at is one point, from and to are a stretch: write the one or the other".into()));
     }
     let window = Window { from, to };
-    let condition = |c: &raw::Condition| condition::read(c, line, common, stored);
+    let condition = |c: &raw::Condition| condition::read(c, &line, common, stored);
     let mut claims: Vec<(&str, Claim)> = Vec::new();
     let mut add = |key, claim| claims.push((key, claim));
     if let Some(length) = &raw.stable_for {
         let length = check::length(length).map_err(wrong)?;
-        let screen = condition::stable(raw.screen.as_ref(), line, common, stored)?;
+        let screen = condition::stable(raw.screen.as_ref(), &line, common, stored)?;
         // At a point: from there on, for so long.
         let window = match &here {
             Some(p) => {

@@ -1,20 +1,41 @@
 //! Writing a cassette's id, digest, binding and pins into the scenario that is bound to it, leaving
 //! everything else as its author wrote it.
 
+use serde_json::{Map, Value};
+
 use super::CassetteRef;
+use super::pins::line_of;
 
 /// The keys that are written; the path is its author's.
-const OURS: [&str; 4] = ["id", "sha256", "binding", "pins"];
+const OURS: [&str; 5] = ["id", "sha256", "binding", "pins", "variants"];
 
-/// What is written, each value in one line.
-fn values(to: &CassetteRef) -> Vec<(&'static str, String)> {
-    let pins = to.pins.as_ref().map(super::Pins::to_line);
-    let values = [to.id.clone(), to.sha256.clone(), to.binding.clone(), pins];
+/// What is written, as JSON.
+fn values(to: &CassetteRef) -> Vec<(&'static str, Value)> {
+    let text = |text: &Option<String>| text.clone().map(Value::from);
+    let pins = to.pins.as_ref().map(|pins| Value::Object(pins.0.clone()));
+    let values = [text(&to.id), text(&to.sha256), text(&to.binding), pins];
     OURS.into_iter().zip(values).filter_map(|(key, value)| Some((key, value?))).collect()
 }
 
-/// The text of a scenario with this id, digest, binding and pins in its `cassette` part.
-pub fn bind(text: &str, to: &CassetteRef) -> String {
+/// The text of a scenario with this id, digest, binding and pins in its `cassette` part. Of a
+/// scenario with a matrix these are of one combination, and the others keep theirs.
+pub fn bind(text: &str, to: &CassetteRef, variant: Option<&str>) -> String {
+    let values = match variant {
+        None => values(to),
+        Some(name) => {
+            let before = super::tree::read(text, None).ok().map(|tree| tree.to_value());
+            let before = before.as_ref().and_then(|tree| tree.pointer("/cassette/variants")?.as_object());
+            let mut all = before.cloned().unwrap_or_default();
+            let own: Map<String, Value> =
+                values(to).into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
+            all.insert(name.to_owned(), own.into());
+            vec![("variants", all.into())]
+        }
+    };
+    write(text, &values)
+}
+
+fn write(text: &str, to: &[(&'static str, Value)]) -> String {
     let (mark, text) = match text.strip_prefix('\u{feff}') {
         Some(rest) => ("\u{feff}", rest),
         None => ("", text),
@@ -30,14 +51,11 @@ pub fn bind(text: &str, to: &CassetteRef) -> String {
 }
 
 /// Binds a scenario that is written in braces, as JSON is.
-fn flow(text: &str, to: &CassetteRef) -> String {
+fn flow(text: &str, to: &[(&'static str, Value)]) -> String {
     let (Some(open), Some(close)) = (text.find('{'), text.rfind('}')) else { return text.to_owned() };
     let body = &text[open + 1..close];
-    let quoted = |(key, value): (&str, String)| match key {
-        "pins" => format!("\"{key}\": {value}"),
-        _ => format!("\"{key}\": \"{value}\""),
-    };
-    let ours = values(to).into_iter().map(quoted).collect::<Vec<_>>().join(", ");
+    let quoted = |(key, value): &(&str, Value)| format!("\"{key}\": {}", line_of(value));
+    let ours = to.iter().map(quoted).collect::<Vec<_>>().join(", ");
     let mut entries: Vec<String> = entries(body).into_iter().map(str::to_owned).collect();
     match entries.iter_mut().find(|e| key(e) == "cassette") {
         Some(entry) => {
@@ -89,14 +107,23 @@ fn key(entry: &str) -> &str {
 }
 
 /// Binds a scenario that is written in lines.
-fn block(text: &str, to: &CassetteRef) -> String {
+fn block(text: &str, to: &[(&'static str, Value)]) -> String {
     let lines: Vec<&str> = text.lines().collect();
     let is_key = |line: &str, key: &str| line.trim_start().split_once(':').is_some_and(|(k, _)| k == key);
     let start = lines.iter().position(|l| l.starts_with("cassette:"));
     let mut out: Vec<String> = Vec::new();
     let bound = |indent: &str| {
-        let lines = values(to).into_iter().map(|(key, value)| format!("{indent}{key}: {value}"));
-        lines.collect::<Vec<_>>()
+        let line = |(key, value): &(&str, Value)| match value {
+            Value::String(text) => format!("{indent}{key}: {text}"),
+            Value::Object(variants) if *key == "variants" => {
+                let each = variants.iter().map(|(name, to)| {
+                    format!("\n{indent}{indent}{}: {}", Value::from(name.as_str()), line_of(to))
+                });
+                format!("{indent}{key}:{}", each.collect::<String>())
+            }
+            value => format!("{indent}{key}: {}", line_of(value)),
+        };
+        to.iter().map(line).collect::<Vec<_>>()
     };
     let Some(start) = start else {
         // Behind the opening comment and the name.

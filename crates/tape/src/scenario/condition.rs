@@ -7,7 +7,7 @@ use tapdeck_core::check::{
 use tapdeck_term::{CursorShape, Size};
 
 use super::raw::{self, At};
-use super::{ScenarioError, Stored};
+use super::{Line, ScenarioError, Stored};
 use crate::event::MAX_SIDE;
 
 /// What holds for all conditions of a scenario.
@@ -102,14 +102,14 @@ fn normalisers(raw: &[At<raw::Rule>]) -> Result<Vec<Normaliser>, ScenarioError> 
 /// A condition; `line` is where its assertion or step begins.
 pub(super) fn read(
     raw: &raw::Condition,
-    line: u64,
+    line: &Line,
     common: &Common,
     stored: Stored<'_>,
 ) -> Result<Condition, ScenarioError> {
     let condition = read_any(raw, line, common, stored)?;
     if condition.facts.is_empty() {
         let what = "a condition that asks for nothing holds always: say what must be there".into();
-        return Err(ScenarioError { line, what });
+        return Err(ScenarioError { line: line.clone(), what });
     }
     Ok(condition)
 }
@@ -117,7 +117,7 @@ pub(super) fn read(
 /// The part of the screen that must stay the same, and what must hold there, if anything.
 pub(super) fn stable(
     raw: Option<&raw::Condition>,
-    line: u64,
+    line: &Line,
     common: &Common,
     stored: Stored<'_>,
 ) -> Result<Condition, ScenarioError> {
@@ -126,11 +126,11 @@ pub(super) fn stable(
 
 fn read_any(
     raw: &raw::Condition,
-    line: u64,
+    line: &Line,
     common: &Common,
     stored: Stored<'_>,
 ) -> Result<Condition, ScenarioError> {
-    let at = |what: String| ScenarioError { line, what };
+    let at = |what: String| ScenarioError { line: line.clone(), what };
     let mut masks = common.masks.clone();
     masks.extend(regions(&raw.masks)?);
     let normalise = match &raw.normalise {
@@ -214,8 +214,8 @@ fn read_cursor(raw: &raw::Cursor) -> Said<Fact> {
     Ok(Fact::Cursor { row, col, visible: raw.visible, shape })
 }
 
-fn read_style(raw: &raw::Style, line: u64) -> Result<StyleFact, ScenarioError> {
-    let at = |what: String| ScenarioError { line, what };
+fn read_style(raw: &raw::Style, line: &Line) -> Result<StyleFact, ScenarioError> {
+    let at = |what: String| ScenarioError { line: line.clone(), what };
     let (row, col) = (from_one(raw.row, "row").map_err(at)?, from_one(raw.col, "column").map_err(at)?);
     let cells = match (&raw.text, row, col) {
         (Some(text), None, None) => Cells::Text(text.clone()),

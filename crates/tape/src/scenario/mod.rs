@@ -8,7 +8,9 @@
 mod assertion;
 mod bind;
 mod condition;
+mod de;
 mod draft;
+mod expand;
 mod pins;
 mod pointer;
 mod raw;
@@ -16,22 +18,25 @@ mod step;
 #[cfg(test)]
 mod tests;
 mod timeline;
+mod tree;
 mod words;
 
 use std::time::Duration;
 
+use tapdeck_core::WallTime;
 use tapdeck_core::check::{Claim, Condition, ParseError, length};
 use tapdeck_core::scrub::{Rule, Rules};
 use tapdeck_term::Size;
 
-use crate::cassette::{ReplayMode, parse_window};
+use crate::cassette::{ReplayMode, parse_time, parse_window};
 
 pub use bind::bind;
 pub use draft::{Draft, draft};
-pub use pins::{PinChange, PinError, Pins};
+pub use pins::{PinChange, Pins};
 pub use pointer::{Click, Drag, Scroll, Target};
 pub use step::{Action, Play, PlayItem, Step, Until, step_mark};
 pub use timeline::{record, service_event, timeline};
+pub use tree::Line;
 
 /// How a scenario file is called: its name ends so.
 pub const SUFFIX: &str = ".scenario.yaml";
@@ -44,11 +49,11 @@ pub(crate) type Stored<'a> = &'a dyn Fn(&str) -> std::io::Result<String>;
 
 /// A scenario that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("line {line}: {what}")]
+#[error("{line}: {what}")]
 #[non_exhaustive]
 pub struct ScenarioError {
-    /// The line, from 1.
-    pub line: u64,
+    /// Where.
+    pub line: Line,
     /// What is wrong there.
     pub what: String,
 }
@@ -68,6 +73,8 @@ pub struct Scenario {
     pub replay: ReplayMode,
     /// What the program finds in its environment; `None` for what every scenario gets.
     pub env: Option<EnvPolicy>,
+    /// What the program takes for the time, if not the time itself.
+    pub clock: Option<FakeClock>,
     /// The project's root, from the scenario's folder; where it is not given, that folder.
     pub root: Option<String>,
     /// Commands of `sh` in the program's folder, before it starts.
@@ -83,16 +90,39 @@ pub struct Scenario {
     /// What is done to the program.
     pub steps: Vec<Step>,
     /// The type that the last service event must have, with its line.
-    pub last_event: Option<(u64, String)>,
+    pub last_event: Option<(Line, String)>,
     /// What must hold.
     pub assertions: Vec<Assertion>,
+    /// The combination of the matrix that this is, if there is a matrix.
+    pub variant: Option<String>,
+    /// The scenario as it was stated, with what it includes and the values of its parameters.
+    stated: serde_json::Value,
+}
+
+/// A time of day for a program that shows the time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FakeClock {
+    /// The time at the program's start.
+    pub start: WallTime,
+    /// Whether it passes, rather than standing still.
+    pub passes: bool,
+}
+
+fn read_clock(raw: &raw::At<raw::Clock>) -> Result<FakeClock, ScenarioError> {
+    let (text, passes) = match &raw.value {
+        raw::Clock::Frozen(text) => (text, false),
+        raw::Clock::Long(long) => (&long.start, true),
+    };
+    let start = text.split_once(' ').and_then(|(date, time)| parse_time(&format!("{date}T{time}Z")));
+    let wrong = || raw.error(format!("{text:?} is no time: write one such as 2026-01-31 12:00:00"));
+    Ok(FakeClock { start: start.ok_or_else(wrong)?, passes })
 }
 
 /// A command of `sh`, with where it stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Script {
     /// The line.
-    pub line: u64,
+    pub line: Line,
     /// The command.
     pub command: String,
 }
@@ -136,7 +166,7 @@ pub struct Program {
     /// The program and its arguments.
     pub run: Vec<String>,
     /// The place where it runs, as a person writes it, with its line; this machine when left out.
-    pub on: Option<(u64, String)>,
+    pub on: Option<(Line, String)>,
     /// Programs that must be installed for it on this machine; where that is not said, it is the
     /// program itself if it runs here.
     pub needs: Option<Vec<String>>,
@@ -177,7 +207,7 @@ pub struct Evidence {
 #[derive(Debug, Clone)]
 pub struct Assertion {
     /// The line.
-    pub line: u64,
+    pub line: Line,
     /// Its name.
     pub name: Option<String>,
     /// What must hold.
@@ -197,7 +227,36 @@ impl Scenario {
     /// # Errors
     /// With the line of whatever was not understood.
     pub fn parse(text: &str, stored: Stored<'_>) -> Result<Self, ScenarioError> {
-        let raw: raw::File = raw::read(text)?;
+        Self::parse_variant(text, None, stored)
+    }
+
+    /// The names of the combinations of its matrix, in order; none without a matrix.
+    ///
+    /// # Errors
+    /// With the line of whatever was not understood.
+    pub fn variants(text: &str, stored: Stored<'_>) -> Result<Vec<String>, ScenarioError> {
+        Ok(expand::Whole::read(text, stored)?.variants.into_iter().map(|variant| variant.name).collect())
+    }
+
+    /// The file name of its cassette without a path of its own, behind the scenario's name.
+    pub fn cassette_suffix(&self) -> String {
+        let variant = self.variant.as_deref().map(expand::file_name);
+        variant.map_or_else(String::new, |name| format!(".{name}")) + ".cassette"
+    }
+
+    /// Reads a scenario with one combination of its matrix; the first without a name.
+    ///
+    /// # Errors
+    /// With the line of whatever was not understood.
+    pub fn parse_variant(
+        text: &str,
+        variant: Option<&str>,
+        stored: Stored<'_>,
+    ) -> Result<Self, ScenarioError> {
+        let whole = expand::Whole::read(text, stored)?;
+        let variant = variant.map(str::to_owned).or_else(|| Some(whole.variants.first()?.name.clone()));
+        let tree = whole.choose(variant.as_deref())?;
+        let raw: raw::File = raw::typed(&tree)?;
         let common = condition::Common::new(&raw.normalise, &raw.masks)?;
         let source = match (raw.program, raw.play) {
             (Some(_), Some(play)) => {
@@ -214,7 +273,7 @@ impl Scenario {
             && let Some(step) = raw.steps.first()
         {
             return Err(ScenarioError {
-                line: step.line,
+                line: step.line.clone(),
                 what: "there are steps but no program to take them".into(),
             });
         }
@@ -234,16 +293,17 @@ impl Scenario {
             let wrong = || format!("the cassette {path:?} must lie beside its scenario");
             if outside { Err(wrong()) } else { Ok(path.to_owned()) }
         })?;
+        let (id, sha256, binding, pins) = match &variant {
+            None => (cassette.id, cassette.sha256, cassette.binding, cassette.pins),
+            Some(name) => {
+                let bound = cassette.variants.get(name).cloned().unwrap_or_default();
+                (bound.id, bound.sha256, bound.binding, bound.pins)
+            }
+        };
         Ok(Self {
             name: raw.scenario,
             about: raw.about,
-            cassette: CassetteRef {
-                path,
-                id: cassette.id,
-                sha256: cassette.sha256,
-                binding: cassette.binding,
-                pins: cassette.pins.map(Pins),
-            },
+            cassette: CassetteRef { path, id, sha256, binding, pins: pins.map(Pins) },
             size: size.unwrap_or_default(),
             replay: replay.unwrap_or(ReplayMode::Collapsed),
             env,
@@ -252,6 +312,7 @@ impl Scenario {
                     || format!("the root {root:?} must be a path from the scenario's folder, such as ../..");
                 if root.starts_with('/') { Err(wrong()) } else { Ok(root.to_owned()) }
             })?,
+            clock: raw.clock.as_ref().map(read_clock).transpose()?,
             setup: scripts(raw.setup),
             teardown: scripts(raw.teardown),
             source,
@@ -260,6 +321,8 @@ impl Scenario {
             steps,
             last_event: raw.require.and_then(|at| Some((at.line, at.value.service?))),
             assertions,
+            variant,
+            stated: tree.to_value(),
         })
     }
 }
@@ -278,7 +341,7 @@ pub fn claim(text: &str, stored: Stored<'_>) -> Result<Claim, ScenarioError> {
 /// With the line of whatever was not understood.
 pub fn condition(text: &str, stored: Stored<'_>) -> Result<Condition, ScenarioError> {
     let raw: raw::At<raw::Condition> = raw::read(text)?;
-    condition::read(&raw.value, raw.line, &condition::Common::default(), stored)
+    condition::read(&raw.value, &raw.line, &condition::Common::default(), stored)
 }
 
 /// A rule, tried before it is believed.

@@ -4,7 +4,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Scenario, ScenarioError, raw};
+use super::{Line, Scenario};
 use crate::cassette::{Exit, Files, Refusal, digest_hex, names};
 
 /// Digits of a digest that only has to tell a change from none. What guards the cassette is its
@@ -19,7 +19,7 @@ pub struct Pins(pub(super) Map<String, Value>);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PinChange {
     /// The line of the scenario, where there is one.
-    pub line: Option<u64>,
+    pub line: Option<Line>,
     /// What has changed, in one sentence.
     pub what: String,
     /// Whether the cassette can be kept if the change is right. Steps that were not recorded cannot
@@ -52,13 +52,18 @@ fn of_step(step: &Value) -> Value {
 }
 
 impl Pins {
-    /// Those of a scenario's text, of the files that it copies (names and contents' digests) and of
-    /// its cassette.
+    /// Those of a scenario, of the files that it copies (names and contents' digests) and of its
+    /// cassette.
     ///
     /// # Errors
-    /// When the text is no YAML, or the cassette lacks a file.
-    pub fn of(text: &str, copied: &[(String, String)], files: &Files, exit: &Exit) -> Result<Self, PinError> {
-        let scenario: Value = raw::read(text)?;
+    /// When the cassette lacks a file.
+    pub fn of(
+        scenario: &Scenario,
+        copied: &[(String, String)],
+        files: &Files,
+        exit: &Exit,
+    ) -> Result<Self, Refusal> {
+        let scenario = &scenario.stated;
         let program = &scenario["program"];
         let ended = match (&exit.code, &exit.signal) {
             (Some(code), _) => code.to_string(),
@@ -80,6 +85,7 @@ impl Pins {
             ("on", stated(&program["on"])),
             ("allow", stated(&scenario["env"]["allow"])),
             ("set", of_map(scenario["env"].get("set"))),
+            ("clock", stated(&scenario["clock"])),
             ("files", of_map(program.get("files"))),
             ("setup", list("setup", of_value)),
             ("copy", (!copied.is_empty()).then(|| copied.into())),
@@ -99,7 +105,7 @@ impl Pins {
         }
         let empty = Map::new();
         let map = |pins: &'_ Self, name: &str| pins.0.get(name).and_then(Value::as_object).cloned();
-        for name in ["exit", "input", "events", "run", "on", "allow", "setup"] {
+        for name in ["exit", "input", "events", "run", "on", "allow", "clock", "setup"] {
             let (before, is) = (self.0.get(name), now.0.get(name));
             if before == is {
                 continue;
@@ -120,6 +126,7 @@ impl Pins {
                     }
                     "run" => "program.run is not the command that was recorded".to_owned(),
                     "setup" => "setup has other commands than those that were recorded".to_owned(),
+                    "clock" => "clock is not the one with which it was recorded".to_owned(),
                     "on" => "program.on is not the place where it was recorded".to_owned(),
                     _ => "env.allow is not the list with which it was recorded".to_owned(),
                 },
@@ -150,7 +157,7 @@ impl Pins {
                 true => String::new(),
                 false => format!("; {} were recorded, and there are {}", before.len(), is.len()),
             };
-            let line = scenario.steps.get(i).filter(|_| name == "steps").map(|step| step.line);
+            let line = scenario.steps.get(i).filter(|_| name == "steps").map(|step| step.line.clone());
             let what = format!("{one} {number} of {name} is not the one that was recorded{counts}");
             found.push(PinChange { line, what, can_stay: counts.is_empty() || name == "play" });
         }
@@ -160,11 +167,6 @@ impl Pins {
     /// Returns whether a part is not as `self` has it.
     pub fn differs(&self, now: &Self, part: &str) -> bool {
         self.0.get(part) != now.0.get(part)
-    }
-
-    /// As one line of a scenario.
-    pub(super) fn to_line(&self) -> String {
-        line_of(&Value::Object(self.0.clone()))
     }
 }
 
@@ -176,7 +178,7 @@ fn ended(how: &str) -> String {
 }
 
 /// JSON with a blank behind commas and colons, which is YAML too.
-fn line_of(value: &Value) -> String {
+pub(super) fn line_of(value: &Value) -> String {
     match value {
         Value::Object(map) => {
             let fields: Vec<String> =
@@ -188,16 +190,4 @@ fn line_of(value: &Value) -> String {
         }
         other => other.to_string(),
     }
-}
-
-/// Why there are no pins.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum PinError {
-    /// The scenario cannot be read.
-    #[error(transparent)]
-    Scenario(#[from] ScenarioError),
-    /// The cassette is not whole.
-    #[error(transparent)]
-    Cassette(#[from] Refusal),
 }

@@ -5,29 +5,44 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use serde::Deserialize;
-use serde::de::{Deserializer, SeqAccess, Visitor, value};
+use serde::de::{Deserializer, Error, SeqAccess, Visitor, value};
 use serde_json::Value;
-use serde_saphyr::Spanned;
 
-use super::{ScenarioError, words};
+use super::de::{PLACED, WORDS};
+use super::tree::{self, Line, Node};
+use super::{ScenarioError, de};
 
 /// A value and the line where it begins.
 #[derive(Debug, Clone)]
 pub(super) struct At<T> {
-    pub(super) line: u64,
+    pub(super) line: Line,
     pub(super) value: T,
 }
 
 impl<T> At<T> {
     pub(super) fn error(&self, what: impl Into<String>) -> ScenarioError {
-        ScenarioError { line: self.line, what: what.into() }
+        ScenarioError { line: self.line.clone(), what: what.into() }
     }
 }
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for At<T> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let spanned = Spanned::<T>::deserialize(from)?;
-        Ok(Self { line: spanned.referenced.line(), value: spanned.value })
+        struct V<T>(PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for V<T> {
+            type Value = At<T>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a value and its line")
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<At<T>, A::Error> {
+                let parts = (seq.next_element::<String>()?, seq.next_element()?, seq.next_element()?);
+                let (Some(file), Some(number), Some(value)) = parts else {
+                    return Err(A::Error::custom("a value has no line"));
+                };
+                let file = (!file.is_empty()).then(|| file.into());
+                Ok(At { line: Line { file, number }, value })
+            }
+        }
+        from.deserialize_tuple_struct(PLACED, 3, V(PhantomData))
     }
 }
 
@@ -58,20 +73,8 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Many<T> {
             fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Many<T>, E> {
                 T::deserialize(value::StrDeserializer::new(text)).map(|one| Many(vec![one]))
             }
-            fn visit_bool<E: serde::de::Error>(self, b: bool) -> Result<Many<T>, E> {
-                self.visit_str(&b.to_string())
-            }
-            fn visit_u64<E: serde::de::Error>(self, n: u64) -> Result<Many<T>, E> {
-                self.visit_str(&n.to_string())
-            }
-            fn visit_i64<E: serde::de::Error>(self, n: i64) -> Result<Many<T>, E> {
-                self.visit_str(&n.to_string())
-            }
-            fn visit_f64<E: serde::de::Error>(self, n: f64) -> Result<Many<T>, E> {
-                self.visit_str(&n.to_string())
-            }
         }
-        from.deserialize_any(V(PhantomData))
+        from.deserialize_newtype_struct(WORDS, V(PhantomData))
     }
 }
 
@@ -117,20 +120,8 @@ macro_rules! short_or_long {
                     fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<$name, E> {
                         <$kind as Plain>::plain(text.to_owned()).map($name::$short).map_err(E::custom)
                     }
-                    fn visit_bool<E: serde::de::Error>(self, b: bool) -> Result<$name, E> {
-                        self.visit_str(&b.to_string())
-                    }
-                    fn visit_u64<E: serde::de::Error>(self, n: u64) -> Result<$name, E> {
-                        self.visit_str(&n.to_string())
-                    }
-                    fn visit_i64<E: serde::de::Error>(self, n: i64) -> Result<$name, E> {
-                        self.visit_str(&n.to_string())
-                    }
-                    fn visit_f64<E: serde::de::Error>(self, n: f64) -> Result<$name, E> {
-                        self.visit_str(&n.to_string())
-                    }
                 }
-                from.deserialize_any(V)
+                from.deserialize_newtype_struct(WORDS, V)
             }
         }
     };
@@ -145,6 +136,7 @@ pub(super) struct File {
     pub(super) size: Option<At<String>>,
     pub(super) replay: Option<At<String>>,
     pub(super) within: Option<At<String>>,
+    pub(super) clock: Option<At<Clock>>,
     pub(super) root: Option<At<String>>,
     #[serde(default)]
     pub(super) setup: Vec<At<String>>,
@@ -174,7 +166,30 @@ pub(super) struct Cassette {
     pub(super) sha256: Option<String>,
     pub(super) binding: Option<String>,
     pub(super) pins: Option<serde_json::Map<String, Value>>,
+    #[serde(default)]
+    pub(super) variants: BTreeMap<String, Bound>,
 }
+
+/// What a combination of the matrix is bound to.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Bound {
+    pub(super) id: Option<String>,
+    pub(super) sha256: Option<String>,
+    pub(super) binding: Option<String>,
+    pub(super) pins: Option<serde_json::Map<String, Value>>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct LongClock {
+    pub(super) start: String,
+}
+
+short_or_long!(
+    /// What the program takes for the time: always this, or a time that passes.
+    Clock, Frozen(String), LongClock
+);
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -560,9 +575,12 @@ short_or_long!(
     Exit, Short(String), LongExit
 );
 
-/// Reads a file, or a part of one.
+/// Reads a part of a file.
 pub(super) fn read<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, ScenarioError> {
-    // As YAML 1.2 has it: `y`, `no` and `on` are texts.
-    let options = serde_saphyr::options! { with_snippet: false, strict_booleans: true };
-    serde_saphyr::from_str_with_options(text, options).map_err(|e| words::explain(text, &e))
+    typed(&tree::read(text, None)?)
+}
+
+/// The types of a tree.
+pub(super) fn typed<T: serde::de::DeserializeOwned>(node: &Node) -> Result<T, ScenarioError> {
+    T::deserialize(node).map_err(|e: de::Wrong| e.into())
 }

@@ -13,13 +13,13 @@ use super::condition::{self, Common, Said, size};
 use super::pointer::{self, Click, Drag, Scroll};
 use super::raw::{self, At};
 use super::timeline::from_json;
-use super::{ScenarioError, Stored};
+use super::{Line, ScenarioError, Stored};
 
 /// A step, with where it stands.
 #[derive(Debug, Clone)]
 pub struct Step {
     /// The line.
-    pub line: u64,
+    pub line: Line,
     /// What to do.
     pub action: Action,
     /// How long a wait may take, where the step says.
@@ -86,7 +86,7 @@ pub fn step_mark(number: usize) -> String {
 
 pub(super) fn read(raw: At<raw::Step>, common: &Common, stored: Stored<'_>) -> Result<Step, ScenarioError> {
     let line = raw.line;
-    let at = |what: String| ScenarioError { line, what };
+    let at = |what: String| ScenarioError { line: line.clone(), what };
     let raw = raw.value;
     let mut actions = Vec::new();
     if let Some(keys) = raw.send {
@@ -107,16 +107,16 @@ pub(super) fn read(raw: At<raw::Step>, common: &Common, stored: Stored<'_>) -> R
         actions.push(Action::Scroll(pointer::scroll(scroll).map_err(at)?));
     }
     if let Some(c) = &raw.expect {
-        actions.push(Action::Expect(condition::read(c, line, common, stored)?));
+        actions.push(Action::Expect(condition::read(c, &line, common, stored)?));
     }
     if let Some(wait) = &raw.wait {
         actions.push(Action::Wait(match (&wait.stable, wait.exit, &wait.screen) {
             (Some(length), None, screen) => {
                 let length = check::length(length).map_err(|e| at(e.into()))?;
-                Until::Stable(length, condition::stable(screen.as_ref(), line, common, stored)?)
+                Until::Stable(length, condition::stable(screen.as_ref(), &line, common, stored)?)
             }
             (None, Some(true), None) => Until::Exit,
-            (None, None, Some(c)) => Until::Screen(condition::read(c, line, common, stored)?),
+            (None, None, Some(c)) => Until::Screen(condition::read(c, &line, common, stored)?),
             _ => {
                 return Err(
                     at("a wait wants stable, exit: true or screen; screen may go with stable".into()),
