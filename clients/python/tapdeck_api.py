@@ -249,8 +249,10 @@ class _Choice(TypedDict):
 
 class Choice(_Choice, total=False):
     """An option of a question."""
+    field: bool
     label: str
     marked: bool
+    means: Meaning
     number: int
 
 
@@ -332,6 +334,7 @@ class _Explained(TypedDict):
 class Explained(_Explained, total=False):
     """`EXPLAIN`: the program's state, and the evidence for it."""
     against: List[Contradiction]
+    interrupt: List[str]
     prompt: Union[str, None]
     question: Union[Question, None]
     recording: Union[str, None]
@@ -473,6 +476,10 @@ class ListedSession(_ListedSession, total=False):
     title: str
 
 
+if TYPE_CHECKING:
+    Meaning = Union[Literal["yes"], Literal["always"], Literal["no"], Literal["other"]]
+
+
 class _More(TypedDict):
     """What else there is to a style."""
 
@@ -506,6 +513,10 @@ class OpenSession(_OpenSession, total=False):
 
 if TYPE_CHECKING:
     Outcome = Union[Literal["submitted"], Literal["pasted"], Literal["stalled"], Literal["blocked"]]
+
+
+if TYPE_CHECKING:
+    Part = Dict[str, Any]
 
 
 class _Paste(TypedDict):
@@ -718,6 +729,7 @@ class Turn(_Turn, total=False):
     end_ns: int
     evidence: str
     input: str
+    parts: Union[List[Part], None]
     raw: Union[str, None]
     start_byte: int
     start_ns: int

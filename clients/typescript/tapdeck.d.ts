@@ -109,8 +109,10 @@ export type Change = unknown[];
 
 /** An option of a question. */
 export interface Choice {
+  field?: boolean;
   label?: string;
   marked?: boolean;
+  means?: Meaning;
   number?: number;
 }
 
@@ -160,6 +162,7 @@ export interface Explained {
   against?: Contradiction[];
   agent: string;
   evidence: string;
+  interrupt?: string[];
   prompt?: string | null;
   question?: Question | null;
   ready: boolean;
@@ -277,6 +280,9 @@ export interface ListedSession {
   title?: string;
 }
 
+/** What choosing an option means. */
+export type Meaning = "yes" | "always" | "no" | "other";
+
 /** What else there is to a style. */
 export interface More {
   bg?: Colour | null;
@@ -301,6 +307,9 @@ export interface OpenSession {
 
 /** What became of a paste. */
 export type Outcome = "submitted" | "pasted" | "stalled" | "blocked";
+
+/** A part of an answer, as the program itself wrote it down. */
+export type Part = Record<string, unknown>;
 
 /** `PASTE`: delivers a prompt, and confirms that it arrived. */
 export interface Paste {
@@ -444,6 +453,7 @@ export interface Turn {
   evidence?: string;
   input?: string;
   interrupted: boolean;
+  parts?: Part[] | null;
   raw?: string | null;
   start_byte?: number;
   start_ns?: number;

@@ -428,7 +428,8 @@ impl BusSession {
             Event::State(judged) => Update::State { state: state_of(judged.state)?, rule: judged.rule },
             Event::Turn(turn) => {
                 let number: u32 = turn.turn_id.rsplit(':').next()?.parse().ok()?;
-                let turn = self.ask(&WhichTurn { number: Some(number.into()), raw: false }).ok()?;
+                let turn =
+                    self.ask(&WhichTurn { number: Some(number.into()), ..WhichTurn::default() }).ok()?;
                 let bus::TurnDetail { text, input, .. } = turn.detail?;
                 Update::Turn { number, input, text, interrupted: turn.interrupted }
             }

@@ -113,6 +113,8 @@ struct Turns {
     #[serde(default)]
     clear: Vec<String>,
     #[serde(default)]
+    interrupt: Vec<String>,
+    #[serde(default)]
     refuse: Vec<RefuseTable>,
     completes: Option<String>,
     #[serde(default)]
@@ -336,6 +338,7 @@ impl AgentFile {
                 eol_marks: turns.eol_marks,
                 journals,
                 clear: turns.clear,
+                interrupt: turns.interrupt,
                 refuse: turns.refuse.into_iter().map(|r| (r.pattern, r.why)).collect(),
                 completes: turns.completes,
             },

@@ -55,7 +55,7 @@ pub(crate) fn run(args: &RelayArgs) -> Result {
     if from.id == to.id {
         return Err(Failure::usage("a session cannot be relayed to itself"));
     }
-    let asked = WhichTurn { number, raw: false };
+    let asked = WhichTurn { number, ..WhichTurn::default() };
     let turn = ask(&mut connect(&from, "relay", Role::Observer)?, &asked)?;
     let answer = turn.detail.map(|detail| detail.text.trim_end().to_owned()).unwrap_or_default();
     if answer.is_empty() {

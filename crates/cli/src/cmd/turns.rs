@@ -202,7 +202,7 @@ fn show(args: &ShowArgs) -> Result {
     } else {
         let listing = find(Some(session))?;
         let mut bus = connect(&listing, "turns", Role::Observer)?;
-        match bus.request(&WhichTurn { number, raw: true }, ANSWER) {
+        match bus.request(&WhichTurn { number, raw: true, ..WhichTurn::default() }, ANSWER) {
             Ok(turn) => serde_json::to_value(turn).unwrap_or_default(),
             Err(ClientError::Denied(why)) => {
                 return Err(Failure::not_found(why));

@@ -10,7 +10,7 @@ use super::detector::{ABOVE, At, Detector, Doubted, Phase, Run};
 use super::input::Typing;
 use super::page::{self, Written};
 use super::prompt::columns_from;
-use super::{Evidence, Notice, OutputPoint, Part, Turn};
+use super::{Evidence, Notice, OutputPoint, Part, RunningTurn, Turn};
 use crate::log::Offset;
 use crate::time::Stamp;
 
@@ -349,6 +349,35 @@ impl Detector {
         let raw = Bytes::copy_from_slice(&run.bytes);
         let end = OutputPoint { byte: Offset(from + raw.len() as u64), at: now };
         self.finish(term, &run, from, end, raw, &written, evidence, parts);
+    }
+}
+
+impl Detector {
+    /// Returns what was submitted and is not over, with the answer so far.
+    pub fn answer_so_far(&self, term: &Term) -> Option<RunningTurn> {
+        let Phase::Running(run) = &self.phase else { return None };
+        let has_journal = self.rules.has_transcript();
+        let text = if has_journal { run.told.answer() } else { self.written_so_far(term, run) };
+        Some(RunningTurn {
+            number: self.turns + 1,
+            start: run.submitted,
+            input: run.told.asked.clone().unwrap_or_else(|| input_text(term, run, self.told(run))),
+            text,
+            parts: run.told.parts(),
+            has_journal,
+        })
+    }
+
+    /// The answer so far, read off the screen as at its end.
+    fn written_so_far(&self, term: &Term, run: &Run) -> String {
+        if self.rules.by_state {
+            return self.shown_answer(term, run).written.text();
+        }
+        let here = page::absolute(term, term.cursor().row);
+        match self.content_from(run) {
+            Some(from) => page::written(term, from, (here, 0), run.at.row).text(),
+            None => String::new(),
+        }
     }
 }
 

@@ -37,7 +37,7 @@ use crate::stick::Party;
 use crate::time::Stamp;
 
 pub use detector::{Detector, Limits};
-pub use dialog::{Choice, Dialog, DialogOption, Form, NoChoice, Reply};
+pub use dialog::{Choice, Dialog, DialogOption, Form, Meaning, NoChoice, Reply};
 pub use field::Field;
 pub use journal::{Journal, JournalRecord, Part, Report, Reported, ToolCalls, ToolResults, ToolRun};
 pub use page::{ending, skeleton, squeezed};
@@ -231,6 +231,24 @@ pub struct Turn {
     /// What the answer is made of, if the program itself wrote it down. An answer that was read off
     /// the screen has no parts.
     pub parts: Vec<Part>,
+}
+
+/// What was submitted and is not over, with the answer so far.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunningTurn {
+    /// The number that it will have if it becomes a turn.
+    pub number: u32,
+    /// Where in the output and when it was submitted.
+    pub start: OutputPoint,
+    /// What was asked.
+    pub input: String,
+    /// The answer so far: as the program wrote it down, or else as the screen shows it, where later
+    /// output may change it.
+    pub text: String,
+    /// What the answer is made of, if the program itself writes it down.
+    pub parts: Vec<Part>,
+    /// Whether the program writes its answers down itself. Then the text is that of the parts.
+    pub has_journal: bool,
 }
 
 /// What the detector has found out.

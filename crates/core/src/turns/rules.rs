@@ -84,6 +84,8 @@ pub struct RuleText {
     pub journals: Vec<Journal>,
     /// The keys that empty the input field, by their names.
     pub clear: Vec<String>,
+    /// The keys that break off what the program is doing, by their names.
+    pub interrupt: Vec<String>,
     /// Texts that the program does not take for a prompt: pattern and reason each.
     pub refuse: Vec<(String, String)>,
     /// Texts behind which the program offers completions, which Enter would choose; a blank behind
@@ -202,6 +204,7 @@ pub struct Rules {
     pub(super) eol_marks: Vec<Vec<u8>>,
     journals: Vec<Journal>,
     clear: Vec<String>,
+    interrupt: Vec<String>,
     refuse: Vec<(Regex, String)>,
     completes: Option<Regex>,
 }
@@ -263,6 +266,7 @@ impl Rules {
             eol_marks: text.eol_marks.iter().map(|m| m.as_bytes().to_vec()).collect(),
             journals: text.journals.clone(),
             clear: text.clear.clone(),
+            interrupt: text.interrupt.clone(),
             refuse: text.refuse.iter().map(refuse).collect::<Result<Vec<_>, RuleError>>()?,
             completes: whole("completes", &text.completes)?,
         };
@@ -310,6 +314,12 @@ impl Rules {
     /// The keys that empty the program's input field, by their names.
     pub fn clear(&self) -> &[String] {
         &self.clear
+    }
+
+    /// The keys that break off what the program is doing, by their names: `C-c` unless the rules
+    /// say otherwise.
+    pub fn interrupt(&self) -> Vec<String> {
+        if self.interrupt.is_empty() { vec!["C-c".to_owned()] } else { self.interrupt.clone() }
     }
 
     /// Why the program would not take a text for a prompt.

@@ -717,6 +717,28 @@ fn a_journal_that_could_be_of_another_session_must_have_the_prompt() {
     assert_eq!(bench.turns(3100)[0].input, "typed elsewhere");
 }
 
+/// The digit that answered a dialog at the start counted as the beginning of the first prompt,
+/// whose turn was lost.
+#[test]
+fn what_answers_a_dialog_is_no_beginning_of_a_prompt() {
+    let mut bench = Bench::new(&agent_with_journals(), Limits::default());
+    for start in [0, 10_000] {
+        bench.out(start, "\x1b[2J\x1b[HAllow it?".as_bytes());
+        assert_eq!(bench.state(start + 500).0, AgentState::Blocked);
+        bench.type_in(start + 600, b"1");
+        bench.out(start + 700, "\x1b[2J\x1b[10H› ".as_bytes());
+        assert_eq!(bench.state(start + 2000).0, AgentState::Idle);
+        bench.type_in(start + 2100, b"\x1b[200~why?\x1b[201~\r");
+        let file = start + 1;
+        bench.report(start + 2200, file, false, Reported::Asked("why?".into()));
+        assert!(bench.detector.has_taken(), "{start}");
+        bench.report(start + 2300, file, false, Reported::Said("so".into()));
+        bench.report(start + 2300, file, false, Reported::Ended(false));
+        bench.report(start + 2300, file, false, idle());
+        assert_eq!(bench.turns(start + 2400)[0].text, "so\n");
+    }
+}
+
 #[test]
 fn a_prompt_whose_submission_was_not_noticed_is_a_turn_of_its_own() {
     let mut bench = Bench::new(&agent_with_journals(), Limits::default());

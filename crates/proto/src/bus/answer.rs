@@ -138,4 +138,32 @@ pub struct Choice {
     pub label: String,
     /// Whether it is the one that Enter would choose.
     pub marked: bool,
+    /// What choosing it means, by its words.
+    #[serde(skip_serializing_if = "Meaning::is_other")]
+    pub means: Meaning,
+    /// Whether it is a field for text, which cannot be chosen as such.
+    #[serde(skip_serializing_if = "fields::is_false")]
+    pub field: bool,
+}
+
+/// What choosing an option means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum Meaning {
+    /// Consent to what is asked.
+    Yes,
+    /// Consent to more than what is asked now.
+    Always,
+    /// Refusal.
+    No,
+    /// Something else.
+    #[default]
+    Other,
+}
+
+impl Meaning {
+    fn is_other(&self) -> bool {
+        *self == Self::Other
+    }
 }

@@ -13,17 +13,18 @@ mod push;
 mod reply;
 mod request;
 mod theme;
+mod which_turn;
 
 use std::fmt;
 
-pub use answer::{Answer, AnswerOutcome, Answered, Choice, MAX_ANSWER, Question};
+pub use answer::{Answer, AnswerOutcome, Answered, Choice, MAX_ANSWER, Meaning, Question};
 pub use frame::{
     Change, Colour, Contents, Cursor, CursorShape, Frame, More, Paint, PaintCursor, PaintRow, PaintStyle,
     PaintedRows, Piece, Run, Screen,
 };
 pub use push::{
-    Contradiction, Event, Exit, Judged, JudgedRow, Push, StateChange, Turn, TurnDetail, Why, read_output,
-    write_output,
+    Contradiction, Event, Exit, Judged, JudgedRow, Part, Push, StateChange, Turn, TurnDetail, Why,
+    read_output, write_output,
 };
 pub use reply::{
     About, Brokered, Captured, Client, Denied, Done, Explained, Found, Info, Instructed, Nothing, Outcome,
@@ -34,9 +35,10 @@ pub use request::{
     Ack, Ask, Broker, Button, Cmd, Explain, Find, Frames, Hello, InfoWanted, Instruct, Key, Kill,
     Line as TypedLine, MAX_LABEL, MAX_NEEDLE, MAX_PASTE, Mark, Mouse, MouseKind, Paste, Pause, Reads, Rec,
     Release, Rename, Request, RequestError, Resize, Rows, Snap, SnapshotPlace, Sub, Take, Turns, Typing,
-    VERBS, Verb, WhichTurn,
+    VERBS, Verb,
 };
 pub use theme::{Hex, HexError, PaintTheme};
+pub use which_turn::WhichTurn;
 #[cfg(feature = "schema")]
 pub use {reply::reply_messages, request::exchanges};
 

@@ -214,9 +214,37 @@ pub struct TurnDetail {
     pub end_ns: u64,
     /// What told of its end.
     pub evidence: String,
+    /// What the answer is made of, where that was asked for and the program itself writes it down.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parts: Option<Vec<Part>>,
     /// The answer as the program wrote it, in base64, where that was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raw: Option<String>,
+}
+
+/// A part of an answer, as the program itself wrote it down.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub enum Part {
+    /// Text.
+    Text {
+        /// The text, in Markdown if the program writes that.
+        text: String,
+    },
+    /// A tool that the program ran.
+    Tool {
+        /// The name of the tool.
+        tool: String,
+        /// What it worked on: a command, a file.
+        about: String,
+        /// What it returned, once it has.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        result: Option<String>,
+        /// Whether it failed, or was denied.
+        #[serde(default, skip_serializing_if = "crate::fields::is_false")]
+        failed: bool,
+    },
 }
 
 /// What the program is doing, and the evidence for it.

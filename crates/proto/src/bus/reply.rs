@@ -485,6 +485,9 @@ pub struct Explained {
     /// The question that the program asks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub question: Option<Question>,
+    /// The keys that break off what the program is doing, by their names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub interrupt: Vec<String>,
     /// The recording that failed, or else the one that is written, or else the newest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recording: Option<String>,

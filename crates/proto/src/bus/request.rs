@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::answer::{Answer, Answered};
 use super::theme::PaintTheme;
+use super::which_turn::WhichTurn;
 use super::{NO_SIZE, Role, json, reply};
 use crate::fields::{self, PayloadError, is_false, is_true};
 
@@ -813,26 +814,6 @@ pub struct Turns {
     /// With their texts.
     #[serde(skip_serializing_if = "is_false", deserialize_with = "fields::or_default")]
     pub whole: bool,
-}
-
-/// `TURN`: one turn, with its text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(default)]
-pub struct WhichTurn {
-    /// Its number, from 1; the last one when left out.
-    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "number")]
-    pub number: Option<u64>,
-    /// With the bytes that the program wrote.
-    #[serde(skip_serializing_if = "is_false", deserialize_with = "fields::or_default")]
-    pub raw: bool,
-}
-
-fn number<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
-    fields::by(from, |value| match value {
-        Value::Null => Ok(None),
-        number => number.as_u64().map(Some).ok_or("turns are numbered from 1"),
-    })
 }
 
 /// `EXPLAIN`: the program's state, and the evidence for it.

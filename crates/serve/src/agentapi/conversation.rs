@@ -328,6 +328,7 @@ mod tests {
             start_ns: 1_000_000,
             end_ns: 2_000_000,
             evidence: "prompt".into(),
+            parts: None,
             raw: None,
         }
     }

@@ -129,7 +129,7 @@ impl Followed {
                     let number = number_of(&turn.turn_id);
                     if number > known {
                         known = number;
-                        let asked = WhichTurn { number: Some(number), raw: false };
+                        let asked = WhichTurn { number: Some(number), ..WhichTurn::default() };
                         match bus.request(&asked, ANSWER) {
                             Ok(turn) => {
                                 turn.detail.into_iter().for_each(|turn| self.change(|c, _| c.turn(turn)))

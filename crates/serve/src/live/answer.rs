@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use tapdeck_core::turns::{AgentState, Choice, Dialog, Reply as Act};
+use tapdeck_core::turns::{AgentState, Choice, Dialog, Meaning, Reply as Act};
 use tapdeck_core::{PartyId, Refused, Time};
 use tapdeck_host::Picture;
 use tapdeck_proto::bus::{self, AnswerOutcome, Answered as Outcome, Denied, Question, Reply};
@@ -437,6 +437,13 @@ pub(super) fn question_of(dialog: &Dialog) -> Question {
         number: o.number,
         label: o.label.clone(),
         marked: o.marked,
+        means: match o.meaning() {
+            Meaning::Yes => bus::Meaning::Yes,
+            Meaning::Always => bus::Meaning::Always,
+            Meaning::No => bus::Meaning::No,
+            Meaning::Other => bus::Meaning::Other,
+        },
+        field: o.is_field(),
     };
     Question {
         text: dialog.question.clone(),

@@ -4,10 +4,11 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tapdeck_core::Offset;
-use tapdeck_core::Time;
 use tapdeck_core::base64;
-use tapdeck_core::turns::{AgentState, Contradiction, Judgement, Limits, Notice, Rules, Turn};
+use tapdeck_core::turns::{
+    AgentState, Contradiction, Evidence, Judgement, Limits, Notice, Part, Rules, RunningTurn, Turn,
+};
+use tapdeck_core::{Offset, Stamp, Time};
 use tapdeck_host::{Bell, Clock, JournalWatch, Look};
 use tapdeck_proto::{attach, bus};
 
@@ -196,7 +197,7 @@ fn brief(session: &str, turn: &Turn) -> bus::Turn {
 }
 
 /// Returns a turn with its text.
-fn whole(session: &str, turn: &Turn, raw: bool) -> bus::Turn {
+fn whole(session: &str, turn: &Turn, raw: bool, parts: Option<usize>) -> bus::Turn {
     let detail = bus::TurnDetail {
         text: turn.text.clone(),
         input: turn.input.clone(),
@@ -205,9 +206,59 @@ fn whole(session: &str, turn: &Turn, raw: bool) -> bus::Turn {
         start_ns: turn.start.at.wall.as_nanos(),
         end_ns: turn.end.at.wall.as_nanos(),
         evidence: turn.evidence.name().to_owned(),
+        parts: parts.map(|from| parts_of(&turn.parts, &turn.text, from)),
         raw: raw.then(|| base64::encode(&turn.raw)),
     };
     bus::Turn { detail: Some(detail), ..brief(session, turn) }
+}
+
+/// Returns the parts of an answer from one on, each with its text.
+fn parts_of(parts: &[Part], text: &str, from: usize) -> Vec<bus::Part> {
+    let mut lines = text.lines();
+    let mut first = true;
+    let mut part = |part: &Part| match part {
+        Part::Text { lines: n, .. } => {
+            // A blank line stands between two.
+            if !std::mem::take(&mut first) {
+                lines.next();
+            }
+            bus::Part::Text { text: lines.by_ref().take(*n).collect::<Vec<_>>().join("\n") }
+        }
+        Part::Tool(run) => bus::Part::Tool {
+            tool: run.name.clone(),
+            about: run.about.clone(),
+            result: run.result.clone(),
+            failed: run.failed,
+        },
+    };
+    let mut all: Vec<bus::Part> = parts.iter().map(&mut part).collect();
+    all.drain(..from.min(parts.len()));
+    all
+}
+
+/// Returns what was submitted and is not over.
+fn running(session: &str, turn: &RunningTurn, end: Offset, now: Stamp, parts: Option<usize>) -> bus::Turn {
+    // Where parts are asked for, they have the text.
+    let text = if parts.is_some() && turn.has_journal { String::new() } else { turn.text.clone() };
+    let detail = bus::TurnDetail {
+        text,
+        input: turn.input.clone(),
+        start_byte: turn.start.byte.0,
+        end_byte: end.0,
+        start_ns: turn.start.at.wall.as_nanos(),
+        end_ns: now.wall.as_nanos(),
+        evidence: if turn.has_journal { Evidence::Journal } else { Evidence::Screen }.name().to_owned(),
+        parts: parts.map(|from| parts_of(&turn.parts, &turn.text, from)),
+        raw: None,
+    };
+    bus::Turn {
+        turn_id: format!("{session}:{}", turn.number),
+        timestamp: now.wall.as_millis(),
+        byte_length: usize::try_from(end.0.saturating_sub(turn.start.byte.0)).unwrap_or(usize::MAX),
+        interrupted: false,
+        truncated: false,
+        detail: Some(detail),
+    }
 }
 
 /// Returns a judgement as data.
@@ -339,18 +390,25 @@ impl LiveSession {
         let limit = asked.limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
         let skip = self.turns.kept.len().saturating_sub(limit);
         let id = &self.about.id;
-        let show = |t: &Arc<Turn>| if asked.whole { whole(id, t, false) } else { brief(id, t) };
+        let show = |t: &Arc<Turn>| if asked.whole { whole(id, t, false, None) } else { brief(id, t) };
         self.turns.kept.iter().skip(skip).map(show).collect()
     }
 
     /// Answers `TURN`.
-    pub(super) fn show_turn(&self, asked: bus::WhichTurn) -> Result<bus::Turn, bus::Denied> {
+    pub(super) fn show_turn(&mut self, asked: bus::WhichTurn) -> Result<bus::Turn, bus::Denied> {
+        if asked.running {
+            let now = self.clock.now();
+            let look = self.access.look();
+            let turn = look.detector().and_then(|detector| detector.answer_so_far(look.term()));
+            let turn = turn.ok_or_else(|| bus::Denied::because("nothing that was submitted is running"))?;
+            return Ok(running(&self.about.id, &turn, look.offset(), now, asked.parts));
+        }
         let found = match asked.number {
             Some(number) => self.turns.find(number),
             None => self.turns.kept.back(),
         };
         match (found, asked.number) {
-            (Some(turn), _) => Ok(whole(&self.about.id, turn, asked.raw)),
+            (Some(turn), _) => Ok(whole(&self.about.id, turn, asked.raw, asked.parts)),
             (None, None) => Err(bus::Denied::because("there is no turn yet")),
             (None, Some(number)) => {
                 Err(bus::Denied::because(format!("there is no turn {number}, or it is kept no more")))
@@ -375,6 +433,7 @@ impl LiveSession {
             turn_id: detector.running_turn().map(|number| turn_id(&self.about.id, number)),
             title: look.term().title().to_owned(),
             question: detector.dialog(look.term()).as_ref().map(question_of),
+            interrupt: detector.rules().interrupt(),
             since_ms: Time::from(now.since(detector.judgement().since.mono)).as_millis(),
             recording: recording.as_ref().map(|r| r.path.to_string_lossy().into_owned()),
             recording_state: recording.as_ref().map(recording_state),

@@ -318,7 +318,7 @@ impl Call {
     /// Reads one turn whole: by default the last.
     pub(super) fn turn(&self, which: Option<&str>, number: Option<u64>) -> Result<Value, Refusal> {
         let listing = self.find(which)?;
-        let turn = self.watch(&listing)?.request(&WhichTurn { number, raw: false }, ANSWER)?;
+        let turn = self.watch(&listing)?.request(&WhichTurn { number, ..WhichTurn::default() }, ANSWER)?;
         let detail = turn.detail.as_ref();
         let text = detail.map_or("", |detail| detail.text.as_str());
         let asked = detail.map_or("", |detail| detail.input.as_str());

@@ -473,7 +473,7 @@ fn dismiss(session: &str) {
 /// An answer of a session, and whether a part of it is missing.
 fn fetch(session: &str, number: u64) -> Result<(String, bool), Failure> {
     let listing = find(Some(session))?;
-    let asked = WhichTurn { number: Some(number), raw: false };
+    let asked = WhichTurn { number: Some(number), ..WhichTurn::default() };
     let turn = ask(&mut connect(&listing, "squad", Role::Observer)?, &asked)?;
     let text = turn.detail.map(|detail| detail.text).unwrap_or_default();
     Ok((text, turn.truncated))

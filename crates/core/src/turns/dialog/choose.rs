@@ -78,6 +78,43 @@ const MORE: [&str; 9] = [
     "remember",
 ];
 
+/// What choosing an option means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Meaning {
+    /// Consent to what is asked.
+    Yes,
+    /// Consent to more than what is asked now.
+    Always,
+    /// Refusal.
+    No,
+    /// Something else.
+    Other,
+}
+
+impl DialogOption {
+    /// Returns what choosing it means, by its words.
+    pub fn meaning(&self) -> Meaning {
+        let label = plain(&self.label);
+        let first = first_word(&label);
+        if NO[..2].contains(&first) || label.starts_with("do not") {
+            Meaning::No
+        } else if MORE.iter().any(|more| label.contains(more)) {
+            Meaning::Always
+        } else if NO.contains(&first) {
+            Meaning::No
+        } else if YES.contains(&first) {
+            Meaning::Yes
+        } else {
+            Meaning::Other
+        }
+    }
+
+    /// Returns whether it is a field for text, which cannot be chosen as such.
+    pub fn is_field(&self) -> bool {
+        self.field
+    }
+}
+
 impl Dialog {
     /// Returns what answers the dialog with this choice.
     ///

@@ -16,7 +16,7 @@ use tapdeck_term::Term;
 
 use super::{AgentState, Detector, Evidence, Judgement, ending, squeezed};
 
-pub use choose::{Choice, NoChoice};
+pub use choose::{Choice, Meaning, NoChoice};
 
 /// Rows above the options that belong to a dialog, at most.
 const DETAIL: usize = 40;

@@ -120,7 +120,7 @@ pub(super) async fn turn(
             Some(number.parse().map_err(wrong)?)
         }
     };
-    let asked = bus::WhichTurn { number, raw: query.raw };
+    let asked = bus::WhichTurn { number, raw: query.raw, ..bus::WhichTurn::default() };
     let turn = site.call(&pass, move || match look(&id)?.request(&asked, ANSWER) {
         Err(ClientError::Denied(why)) => Err(Refusal::not_found(why)),
         turn => Ok(turn?),
