@@ -21,7 +21,8 @@ pub(crate) fn talk_to_agents(prompts: &str) -> Result<()> {
 /// Talks to the coding agents in this `PATH`.
 pub(crate) fn talk(path: &OsStr, prompts: &str) -> Result<()> {
     println!("   {prompts} prompts each");
-    let mut command = tests(&["--ignored", "--test-threads", "1", "--nocapture", "agents::", "agents_mcp::"]);
+    let mut command =
+        tests(&["--ignored", "--test-threads", "1", "--nocapture", "agents::", "agents_mcp::", "acp::"]);
     succeed(command.env("PATH", path).env("TAPDECK_PROMPTS", prompts))
 }
 

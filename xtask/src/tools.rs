@@ -111,9 +111,9 @@ impl CargoTool {
     }
 }
 
-/// The official SDK of the Model Context Protocol, and a generator of clients from OpenAPI
-/// documents, with which the tests try the servers.
-const PACKAGES: [&str; 2] = ["mcp==2.3.0", "openapi-python-client==0.29.1"];
+/// The official SDKs of the Agent Client Protocol and the Model Context Protocol, and a generator
+/// of clients from OpenAPI documents, with which the tests try the servers.
+const PACKAGES: [&str; 3] = ["agent-client-protocol==0.12.1", "mcp==2.3.0", "openapi-python-client==0.29.1"];
 
 /// Installs Python packages that the tests use below `target`. Returns the Python that has them, or
 /// `None` without one: the tests then report themselves as skipped.
@@ -125,7 +125,7 @@ pub(crate) fn install_python() -> Result<Option<PathBuf>> {
         command.args(args).stdout(Stdio::null()).stderr(Stdio::null());
         command.status().is_ok_and(|s| s.success())
     };
-    let has = |python: &Path| run(python, &["-c", "import mcp.client.client, openapi_python_client"]);
+    let has = |python: &Path| run(python, &["-c", "import acp, mcp.client.client, openapi_python_client"]);
     let found = PathBuf::from("python3");
     if has(&found) {
         return Ok(Some(found));

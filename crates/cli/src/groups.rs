@@ -35,7 +35,7 @@ pub(crate) const GROUPS: [Group; 7] = [
         title: "Agents",
         names: &[
             "ask", "answer", "approve", "deny", "paste", "turns", "explain", "relay", "squad", "broker",
-            "capture", "deliver", "hotkeys", "probe", "agents", "mcp", "agentapi",
+            "capture", "deliver", "hotkeys", "probe", "agents", "mcp", "acp", "agentapi",
         ],
     },
     Group { title: "Tests", names: &["test", "cassette", "render"] },
@@ -67,7 +67,8 @@ mod tests {
     use super::*;
 
     /// Commands that need a feature, and whether it is on.
-    const OPTIONAL: [(&str, bool); 8] = [
+    const OPTIONAL: [(&str, bool); 9] = [
+        ("acp", cfg!(feature = "mcp")),
         ("agentapi", cfg!(feature = "web")),
         ("connect", cfg!(feature = "net")),
         ("dash", cfg!(feature = "tui")),

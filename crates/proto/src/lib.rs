@@ -11,9 +11,11 @@
 //! | [`broker`] | turns across sessions | MessagePack in frames |
 //! | [`page`] | the page: lists, and recordings that are played | lines of `VERB payload`, JSON |
 //! | [`api`] | the HTTP API of the page's server | JSON bodies, server-sent events |
+//! | [`acp`] | the Agent Client Protocol | lines of JSON-RPC |
 //! | [`agentapi`] | the HTTP interface of coder/agentapi | JSON bodies, server-sent events |
 //! | [`snapshot`] | announcements of file system snapshots to the recorder | SSZ in frames |
 
+pub mod acp;
 pub mod agentapi;
 pub mod api;
 pub mod attach;

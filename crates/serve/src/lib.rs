@@ -16,6 +16,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+#[cfg(feature = "mcp")]
+pub mod acp;
 pub mod admission;
 #[cfg(feature = "web")]
 pub mod agentapi;

@@ -92,7 +92,7 @@ pub(crate) fn run(args: &AgentApiArgs) -> Result {
     let id = session.id.clone();
     let options = AgentApiOptions::new(session).access(access).agent_type(agent_type).looks(own.is_some());
     print(format_args!("http://{address}\n"));
-    let served = serve(options, listener, super::web::stopped());
+    let served = serve(options, listener, super::stopped::stopped());
     if let Some(session) = own {
         session.stop().map_err(|e| Failure::io(format!("cannot end session {id}: {e}")))?;
     }

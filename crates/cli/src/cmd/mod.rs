@@ -5,6 +5,8 @@ use clap::Subcommand;
 use crate::ending::{Ending, Report};
 use crate::failure::Result;
 
+#[cfg(feature = "mcp")]
+mod acp;
 #[cfg(feature = "web")]
 mod agentapi;
 mod agents;
@@ -62,6 +64,8 @@ mod send;
 mod serve;
 mod snapshot;
 mod squad;
+#[cfg(any(feature = "mcp", feature = "web"))]
+mod stopped;
 mod tail;
 mod test;
 mod tour;
@@ -108,6 +112,8 @@ pub(crate) enum Command {
     Reset(reset::ResetArgs),
     Resize(resize::ResizeArgs),
     Bus(bus::BusArgs),
+    #[cfg(feature = "mcp")]
+    Acp(acp::AcpArgs),
     #[cfg(feature = "mcp")]
     Mcp(mcp::McpArgs),
     #[cfg(feature = "mcp")]
@@ -191,6 +197,8 @@ fn dispatch(command: &Command) -> Result {
         Command::Reset(args) => reset::run(args),
         Command::Resize(args) => resize::run(args),
         Command::Bus(args) => bus::run(args),
+        #[cfg(feature = "mcp")]
+        Command::Acp(args) => acp::run(args),
         #[cfg(feature = "mcp")]
         Command::Mcp(args) => mcp::run(args),
         #[cfg(feature = "mcp")]

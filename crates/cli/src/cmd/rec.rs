@@ -297,28 +297,10 @@ impl RecArgs {
 
     /// The file of the recording.
     fn place(&self, program: &Path) -> Result<PathBuf> {
-        if let Some(file) = &self.file {
-            return Ok(file.clone());
+        match &self.file {
+            Some(file) => Ok(file.clone()),
+            None => new_recording(program),
         }
-        let config = Config::load()?.rec;
-        let folder = match config.folder.as_str() {
-            "" => recordings_folder(),
-            folder => Some(parse::home_path(folder)),
-        };
-        let folder = folder.ok_or_else(|| {
-            Failure::usage(
-                "this user has no home folder for recordings: name a file, or set XDG_STATE_HOME to a folder",
-            )
-        })?;
-        // The folder of recordings is made; a folder on the command line must be there.
-        tapdeck_host::disk::create_folders(&folder).map_err(|e| Failure::write(&folder, &e))?;
-        let about = folder.metadata()?;
-        if config.folder.is_empty() && about.mode() & 0o077 != 0 {
-            // The folder is Tapdeck's own, whatever umask it was made with.
-            let private = std::fs::Permissions::from_mode(0o700);
-            std::fs::set_permissions(&folder, private).map_err(|e| Failure::write(&folder, &e))?;
-        }
-        Ok(folder.join(recording_name(&config.name, Clock::start(), program)))
     }
 
     /// The format of the recording: that of `--format`, or the one that the file's name says.
@@ -567,6 +549,29 @@ fn open(args: &RecArgs, launch: &Launch) -> Result<RecordingFile> {
     }
     comment_on_mended(file.path(), file.mended());
     Ok(file)
+}
+
+/// Returns the file of a new recording of this program in the folder of recordings, which is made.
+pub(super) fn new_recording(program: &Path) -> Result<PathBuf> {
+    let config = Config::load()?.rec;
+    let folder = match config.folder.as_str() {
+        "" => recordings_folder(),
+        folder => Some(parse::home_path(folder)),
+    };
+    let folder = folder.ok_or_else(|| {
+        Failure::usage(
+            "this user has no home folder for recordings: name a file, or set XDG_STATE_HOME to a folder",
+        )
+    })?;
+    // The folder of recordings is made; a folder on the command line must be there.
+    tapdeck_host::disk::create_folders(&folder).map_err(|e| Failure::write(&folder, &e))?;
+    let about = folder.metadata()?;
+    if config.folder.is_empty() && about.mode() & 0o077 != 0 {
+        // The folder is Tapdeck's own, whatever umask it was made with.
+        let private = std::fs::Permissions::from_mode(0o700);
+        std::fs::set_permissions(&folder, private).map_err(|e| Failure::write(&folder, &e))?;
+    }
+    Ok(folder.join(recording_name(&config.name, Clock::start(), program)))
 }
 
 /// Prints what became of a block that was cut off, in a recording that is continued.

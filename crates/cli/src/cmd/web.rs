@@ -111,7 +111,8 @@ pub(crate) fn run(args: &WebArgs) -> Result {
     let site = Site::new(options);
     let opened = shown.as_deref().map(|id| format!("&open=s/{id}")).unwrap_or_default();
     print(format_args!("http://127.0.0.1:{port}/#token={token}{opened}\n"));
-    serve(&site, listener, stopped()).map_err(|e| Failure::io(format!("cannot serve the page: {e}")))?;
+    serve(&site, listener, super::stopped::stopped())
+        .map_err(|e| Failure::io(format!("cannot serve the page: {e}")))?;
     if let Some(id) = shown.filter(|_| !args.command.is_empty()) {
         say(format_args!("session {id} goes on: tapdeck attach {id}, or tapdeck kill {id}"));
     }
@@ -130,22 +131,4 @@ pub(super) fn themes(config: &Config, option: Option<&str>) -> Result<Themes> {
 /// failure.
 fn start_quietly(new: NewSession) -> Result<String, StartError> {
     detached_host::start_new(&new).map_err(StartError::Failed)
-}
-
-/// Waits for a signal to end.
-pub(super) async fn stopped() {
-    use tokio::signal::unix::{SignalKind, signal};
-    let signals =
-        (signal(SignalKind::interrupt()), signal(SignalKind::terminate()), signal(SignalKind::hangup()));
-    match signals {
-        (Ok(mut int), Ok(mut term), Ok(mut hup)) => {
-            tokio::select! {
-                _ = int.recv() => {}
-                _ = term.recv() => {}
-                _ = hup.recv() => {}
-            }
-        }
-        // Signals that cannot be caught end the process by themselves.
-        _ => std::future::pending().await,
-    }
 }

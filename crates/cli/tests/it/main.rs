@@ -3,6 +3,8 @@
 #![allow(unreachable_pub, missing_docs, reason = "tests explain themselves by their names")]
 #![allow(clippy::disallowed_methods, reason = "tests start programs and take the time")]
 
+#[cfg(feature = "mcp")]
+mod acp;
 #[cfg(feature = "web")]
 mod agentapi;
 mod agents;

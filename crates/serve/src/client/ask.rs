@@ -115,6 +115,122 @@ pub fn submit(bus: &mut Bus, text: &str, step: Duration) -> Result<Pasted, Clien
     bus.request(&asked, step.saturating_mul(4).saturating_add(ANSWER))
 }
 
+/// A prompt that was submitted, on the way to its answer.
+#[derive(Debug)]
+pub(crate) struct Asking {
+    clock: Clock,
+    /// The byte of the output at which it was submitted.
+    entered: u64,
+    /// Since when the program has been idle.
+    idle: Option<Duration>,
+}
+
+/// How far a prompt is.
+#[derive(Debug)]
+pub(crate) enum Looked {
+    /// The program works on it: look again when something happens, or after so long.
+    Runs(Box<Explained>, Option<Duration>),
+    /// The program has answered, asks back, or has ended.
+    Over(Box<Asked>),
+}
+
+impl Asking {
+    /// Submits a prompt, each step of which may take as long as `step`, and lets go of the stick.
+    /// The inner error says why it was not submitted. The connection gets the session's events from
+    /// then on.
+    pub(crate) fn begin(
+        bus: &mut Bus,
+        text: &str,
+        step: Duration,
+    ) -> Result<Result<Self, Asked>, ClientError> {
+        let clock = Clock::start();
+        bus.request(&Sub { frames: Frames::None, out: false, looks: false, ..Sub::default() }, ANSWER)?;
+        // Fails before anything is sent if the session does not look for turns. What is submitted
+        // before the first prompt was seen begins no turn.
+        while bus.request(&Explain, ANSWER)?.judged.state == AgentState::Unknown {
+            let left = FIRST_PROMPT.min(step).saturating_sub(clock.elapsed());
+            if left.is_zero() || is_closed(bus, left)? {
+                break;
+            }
+        }
+        let pasted = submit(bus, text, step)?;
+        let (Outcome::Submitted, Some(entered)) = (pasted.outcome, pasted.entered.or(pasted.seq)) else {
+            let explained = bus.request(&Explain, ANSWER).ok();
+            return Ok(Err(Asked::new(AskOutcome::Undelivered, pasted.evidence, explained)));
+        };
+        release(bus)?;
+        Ok(Ok(Self { clock, entered, idle: None }))
+    }
+
+    /// The byte of the output at which it was submitted.
+    #[cfg(feature = "mcp")]
+    pub(crate) fn entered(&self) -> u64 {
+        self.entered
+    }
+
+    /// A prompt that was submitted in another way, after this byte of the output.
+    #[cfg(feature = "mcp")]
+    pub(crate) fn since(entered: u64) -> Self {
+        Self { clock: Clock::start(), entered, idle: None }
+    }
+
+    /// Goes on after a question of the program was answered; with a turn of its own that begins
+    /// behind this byte, if there is one.
+    #[cfg(feature = "mcp")]
+    pub(crate) fn go_on(&mut self, from: Option<u64>) {
+        (self.entered, self.idle) = (from.unwrap_or(self.entered), None);
+    }
+
+    /// Looks how far it is.
+    pub(crate) fn look(&mut self, bus: &mut Bus) -> Result<Looked, ClientError> {
+        let explained = bus.request(&Explain, ANSWER)?;
+        let state = explained.judged.state;
+        let rule = explained.judged.rule.clone();
+        let over = |asked| Ok(Looked::Over(Box::new(asked)));
+        if let Some(turn) = turn_of(bus, self.entered)? {
+            // A question at a line editor's prompt ends the turn of what was said before it.
+            let asks = state == AgentState::Blocked && explained.judged.evidence == Evidence::Prompt.name();
+            let outcome = if asks { AskOutcome::Blocked } else { AskOutcome::Answered };
+            return over(Asked::new(outcome, rule, Some(explained)).with(turn));
+        }
+        let now = self.clock.elapsed();
+        let idle = (state == AgentState::Idle).then(|| *self.idle.get_or_insert(now));
+        match state {
+            AgentState::Blocked => return over(Asked::new(AskOutcome::Blocked, rule, Some(explained))),
+            AgentState::Done => return over(Asked::new(AskOutcome::Ended, rule, Some(explained))),
+            AgentState::Idle if idle.is_some_and(|since| now >= since + NO_TURN) => {
+                let mut asked = Asked::new(AskOutcome::Answered, rule, Some(explained));
+                asked.answer = Some(String::new());
+                return over(asked);
+            }
+            AgentState::Idle => {}
+            _ => self.idle = None,
+        }
+        let pause = idle.map(|since| (since + NO_TURN).saturating_sub(now).max(Duration::from_millis(1)));
+        Ok(Looked::Runs(Box::new(explained), pause))
+    }
+
+    /// Returns what became of it when the program has ended.
+    pub(crate) fn ended(&self, bus: &mut Bus) -> Asked {
+        let ended = Asked::new(AskOutcome::Ended, "the program has ended", None);
+        // The last turn ends with the program.
+        let ended = match turn_of(bus, self.entered).ok().flatten() {
+            Some(turn) => ended.with(turn),
+            None => ended,
+        };
+        Asked { state: AgentState::Done, ..ended }
+    }
+}
+
+/// Lets go of the stick: others may drive while the program works, a person can step in, and
+/// prompts can queue up.
+pub(crate) fn release(bus: &mut Bus) -> Result<(), ClientError> {
+    match bus.request(&Release, ANSWER) {
+        Ok(_) | Err(ClientError::Denied(_) | ClientError::Ended) => Ok(()),
+        Err(e) => Err(e),
+    }
+}
+
 /// Submits a prompt and waits until the program has answered it, asks back or has ended. The answer
 /// is that of the turn which this prompt began, whatever other clients submit.
 ///
@@ -125,69 +241,28 @@ pub fn submit(bus: &mut Bus, text: &str, step: Duration) -> Result<Pasted, Clien
 /// When the session refuses, finds no turns or does not answer.
 pub fn ask(bus: &mut Bus, text: &str, within: Duration) -> Result<Asked, ClientError> {
     let clock = Clock::start();
-    bus.request(&Sub { frames: Frames::None, out: false, looks: false, ..Sub::default() }, ANSWER)?;
-    // Fails before anything is sent if the session does not look for turns. What is submitted
-    // before the first prompt was seen begins no turn.
-    while bus.request(&Explain, ANSWER)?.judged.state == AgentState::Unknown {
-        let left = FIRST_PROMPT.min(within).saturating_sub(clock.elapsed());
-        if left.is_zero() || is_closed(bus, left)? {
-            break;
-        }
-    }
-    let pasted = submit(bus, text, within)?;
-    let (Outcome::Submitted, Some(entered)) = (pasted.outcome, pasted.entered.or(pasted.seq)) else {
-        let explained = bus.request(&Explain, ANSWER).ok();
-        return Ok(Asked::new(AskOutcome::Undelivered, pasted.evidence, explained));
+    let mut asking = match Asking::begin(bus, text, within)? {
+        Ok(asking) => asking,
+        Err(undelivered) => return Ok(undelivered),
     };
-    // Others may drive while the program works: a person can step in, and prompts can queue up.
-    match bus.request(&Release, ANSWER) {
-        Ok(_) | Err(ClientError::Denied(_) | ClientError::Ended) => {}
-        Err(e) => return Err(e),
-    }
-    let mut idle_since = None;
     loop {
-        let explained = bus.request(&Explain, ANSWER)?;
-        let state = explained.judged.state;
-        let rule = explained.judged.rule.clone();
-        if let Some(turn) = turn_of(bus, entered)? {
-            // A question at a line editor's prompt ends the turn of what was said before it.
-            let asks = state == AgentState::Blocked && explained.judged.evidence == Evidence::Prompt.name();
-            let outcome = if asks { AskOutcome::Blocked } else { AskOutcome::Answered };
-            return Ok(Asked::new(outcome, rule, Some(explained)).with(turn));
-        }
-        let now = clock.elapsed();
-        let idle = (state == AgentState::Idle).then(|| *idle_since.get_or_insert(now));
-        match state {
-            AgentState::Blocked => return Ok(Asked::new(AskOutcome::Blocked, rule, Some(explained))),
-            AgentState::Done => return Ok(Asked::new(AskOutcome::Ended, rule, Some(explained))),
-            AgentState::Idle if idle.is_some_and(|since| now >= since + NO_TURN) => {
-                let mut asked = Asked::new(AskOutcome::Answered, rule, Some(explained));
-                asked.answer = Some(String::new());
-                return Ok(asked);
-            }
-            AgentState::Idle => {}
-            _ => idle_since = None,
-        }
-        let left = within.saturating_sub(now);
+        let (explained, pause) = match asking.look(bus)? {
+            Looked::Over(asked) => return Ok(*asked),
+            Looked::Runs(explained, pause) => (explained, pause),
+        };
+        let left = within.saturating_sub(clock.elapsed());
         if left.is_zero() {
-            let why = format!("timed out after {within:?}: the program is {}", state.name());
-            return Ok(Asked::new(AskOutcome::Timeout, why, Some(explained)));
+            let why = format!("timed out after {within:?}: the program is {}", explained.judged.state.name());
+            return Ok(Asked::new(AskOutcome::Timeout, why, Some(*explained)));
         }
-        let pause = idle.map_or(left, |since| (since + NO_TURN).saturating_sub(now));
-        if is_closed(bus, left.min(pause.max(Duration::from_millis(1))))? {
-            let ended = Asked::new(AskOutcome::Ended, "the program has ended", None);
-            // The last turn ends with the program.
-            let last = turn_of(bus, entered).ok().flatten();
-            return Ok(match last {
-                Some(turn) => Asked { state: AgentState::Done, ..ended.with(turn) },
-                None => Asked { state: AgentState::Done, ..ended },
-            });
+        if is_closed(bus, pause.map_or(left, |pause| left.min(pause)))? {
+            return Ok(asking.ended(bus));
         }
     }
 }
 
 /// Waits for news of the program's state or turns. Returns whether the program has ended.
-fn is_closed(bus: &mut Bus, within: Duration) -> Result<bool, ClientError> {
+pub(crate) fn is_closed(bus: &mut Bus, within: Duration) -> Result<bool, ClientError> {
     let clock = Clock::start();
     loop {
         let left = within.saturating_sub(clock.elapsed());

@@ -22,10 +22,14 @@ mod ask;
 mod attachment;
 mod bus;
 mod list;
+#[cfg(feature = "mcp")]
+mod name;
 mod program;
 mod wait;
 
 pub use ask::{AskOutcome, Asked, answer, ask, explain, submit, turns};
+#[cfg(feature = "mcp")]
+pub(crate) use ask::{Asking, Looked, is_closed, release};
 pub use attachment::{Attach, Attachment, Incoming};
 pub use bus::{Bus, Frame, Hello};
 #[cfg(feature = "mcp")]
@@ -34,6 +38,8 @@ pub use list::{
     ANSWER, Described, FindError, Said, about, alive, connect_to, connect_to_watch, connect_within,
     describe_all, find,
 };
+#[cfg(feature = "mcp")]
+pub(crate) use name::name_on_bus;
 pub use program::RemoteProgram;
 pub use tapdeck_core::turns::Choice;
 pub use tapdeck_proto::bus::Role;

@@ -17,8 +17,6 @@ use crate::client::{Bus, ClientError, FindError, WaitError};
 
 /// How often a client hears that its call still runs, if it asked for that.
 const PROGRESS: Duration = Duration::from_secs(5);
-/// The longest name of a client, in characters.
-const NAME: usize = 48;
 
 /// Why a call failed, in words for the model that made it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -93,13 +91,6 @@ impl Caller {
             None => std::future::pending().await,
         }
     }
-}
-
-/// Returns the name under which a client joins sessions.
-pub(super) fn name_on_bus(client: Option<&str>) -> String {
-    let fits = |c: &char| c.is_alphanumeric() || "-_.@/ ".contains(*c);
-    let name: String = client.unwrap_or_default().trim().chars().filter(fits).take(NAME).collect();
-    if name.is_empty() { "mcp".to_owned() } else { format!("mcp:{}", name.replace(' ', "-")) }
 }
 
 /// What the thread of a call has.
@@ -214,24 +205,4 @@ async fn report_progress(context: &RequestContext<RoleServer>) {
 /// The result of a tool: what it returned, or why it failed, for the model to read.
 pub(super) fn result(done: Result<CallToolResult, Refusal>) -> CallToolResult {
     done.unwrap_or_else(|refusal| CallToolResult::error(vec![ContentBlock::text(refusal.why)]))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_clients_name_is_kept_short_and_plain() {
-        let cases = [
-            (Some("claude-code"), "mcp:claude-code"),
-            (Some("Codex CLI"), "mcp:Codex-CLI"),
-            (Some("a\u{1b}[31mb\n"), "mcp:a31mb"),
-            (Some(""), "mcp"),
-            (None, "mcp"),
-        ];
-        for (name, expected) in cases {
-            assert_eq!(name_on_bus(name), expected, "{name:?}");
-        }
-        assert_eq!(name_on_bus(Some(&"x".repeat(1000))).len(), NAME + 4);
-    }
 }

@@ -19,9 +19,10 @@ use tapdeck_tape::nearest::unknown;
 use tokio::sync::Semaphore;
 
 use super::access::{Access, Allow};
-use super::call::{Caller, Refusal, name_on_bus, result};
+use super::call::{Caller, Refusal, result};
 use super::sessions::Sticks;
 use super::{McpOptions, McpServer, prompts};
+use crate::client::name_on_bus;
 
 /// The most calls and subscriptions at once, over all clients: each has a thread.
 const CALLS: usize = 64;
@@ -123,7 +124,7 @@ impl Handler {
         let allow = self.server.0.options.allow;
         let info = context.client_info();
         Ok(Caller {
-            name: name_on_bus(info.as_ref().map(|info| info.name.as_str())),
+            name: name_on_bus("mcp", info.as_ref().map(|info| info.name.as_str())),
             allow: access.as_ref().map_or(allow, |access| access.allow.min(allow)),
             access,
         })
