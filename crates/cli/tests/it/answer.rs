@@ -123,7 +123,10 @@ fn what_is_no_option_is_not_sent() {
     for (choice, outcome) in [("7", "no_such_choice"), ("maybe", "no_such_choice"), ("s", "no_such_choice")] {
         let (code, said) = run(&home, &session, &["answer", choice]);
         assert_eq!((code, &said["outcome"]), (1, &json!(outcome)), "{choice}: {said}");
-        assert_eq!(said["question"]["options"][2], json!({"number": 3, "label": "No", "marked": false}));
+        assert_eq!(
+            said["question"]["options"][2],
+            json!({"number": 3, "label": "No", "marked": false, "means": "no"})
+        );
     }
     assert_eq!(taken(&home), "");
     let mut bus = session.bus("observer", "watcher");

@@ -219,7 +219,17 @@ fn the_state_is_explained() {
     let mut fields: Vec<&str> = reply.as_object().expect("an object").keys().map(String::as_str).collect();
     fields.sort_unstable();
     let wanted = [
-        "agent", "evidence", "prompt", "ready", "rows", "rule", "since_ms", "since_ns", "state", "title",
+        "agent",
+        "evidence",
+        "interrupt",
+        "prompt",
+        "ready",
+        "rows",
+        "rule",
+        "since_ms",
+        "since_ns",
+        "state",
+        "title",
         "turns",
     ];
     assert_eq!(fields, wanted);
