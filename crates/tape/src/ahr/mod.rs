@@ -37,10 +37,10 @@ pub(crate) use codec::{compress as compress_into, decompress_exact};
 pub use damage::{Damage, DamageKind};
 pub use events::{AhrEvents, AhrWriter, labels_of};
 pub use frames::Frames;
-pub(crate) use header::MAX_COMPRESSED;
 #[cfg(feature = "encrypt")]
 pub(crate) use header::encrypted_block;
 pub use header::{HEADER_LEN, Header, MAGIC, MAX_OFFSET};
+pub(crate) use header::{MAX_COMPRESSED, VERSION};
 pub use mark::Mark;
 pub use parts::{PartReader, Parts, Place, part_blocks};
 pub use reader::{Item, Reader};

@@ -1,5 +1,8 @@
+use std::io::Cursor;
+
 use super::*;
-use crate::ahr::{BlockBuilder, Quality, Record};
+use crate::ahr::parts::{META, SEAL};
+use crate::ahr::{BlockBuilder, Parts, Place, Quality, Record, part_blocks};
 
 struct Sealed {
     blocks: Vec<Vec<u8>>,
@@ -128,4 +131,47 @@ fn a_continued_recording_stays_sealed() {
     assert_eq!(check(&s.blocks, &meta, Some(&s.lines), None).verdict, Verdict::Intact);
     assert!(Sealer::resume(SealKey::new(b"other"), seal, &b""[..]).is_err());
     assert!(Sealer::resume(key(), seal, &s.lines[1..].concat()[..]).is_err());
+}
+
+/// The header of the last block, which holds the head of the seal, could be changed unseen: also
+/// whether the session has ended.
+#[test]
+fn a_change_of_any_bit_of_a_sealed_recording_shows() {
+    let key = SealKey::new(b"secret");
+    let mut sealer = Sealer::new(key.clone(), &[7; 16]);
+    let mut builder = BlockBuilder::new(0);
+    assert_eq!(builder.push(Record::resize(1, tapdeck_term::Size::new(80, 24))), None);
+    assert_eq!(builder.push(Record::data(2, 0, &b"hello"[..])), None);
+    let mut file = builder.finish(Quality::default(), false).to_vec();
+    let mut lines = sealer.block(&file);
+    let place = Place { ts_ns: 2, byte_off: 5 };
+    let mut meta = Meta::new();
+    meta.set_argv(["echo", "hello"]);
+    sealer.open_meta(&mut meta).unwrap();
+    for last in [false, true] {
+        let parts = [(META, &meta.to_line().unwrap()[..]), (SEAL, &lines[..])];
+        let block = part_blocks(&parts, place, Quality::default(), last).concat();
+        lines = sealer.block(&block);
+        file.extend(block);
+    }
+    sealer.close_meta(&mut meta, &[]).unwrap();
+    let head = [(META, &meta.to_line().unwrap()[..])];
+    file.extend(part_blocks(&head, place, Quality::default(), true).concat());
+
+    let verdict = |file: &[u8]| -> Option<Verdict> {
+        let parts = Parts::of(Cursor::new(file)).ok()?;
+        let metas = Meta::of_lines(&parts.read(META, Cursor::new(file)).ok()?);
+        let meta = sealed_meta(&metas, &key).or(metas.last())?;
+        let lines = parts.open(SEAL, Cursor::new(file));
+        Some(verify(file, meta, lines, &[], &key).ok()?.verdict)
+    };
+    assert_eq!(verdict(&file), Some(Verdict::Intact));
+    let unseen = |bit: &usize| {
+        let mut changed = file.clone();
+        changed[bit / 8] ^= 1 << (bit % 8);
+        verdict(&changed) == Some(Verdict::Intact)
+    };
+    let unseen: Vec<(usize, usize)> =
+        (0..file.len() * 8).filter(unseen).map(|bit| (bit / 8, bit % 8)).collect();
+    assert_eq!(unseen, [], "of {} bytes", file.len());
 }

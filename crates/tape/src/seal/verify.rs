@@ -5,7 +5,7 @@ use std::io::Read;
 use blake3::Hash;
 
 use super::{ALGORITHM, Head, Seal, SealKey, SealLine};
-use crate::ahr::{BlockItem, BlockReader, HEADER_LEN, Header, MAX_COMPRESSED};
+use crate::ahr::{Block, BlockItem, BlockReader, HEADER_LEN, Header, MAX_COMPRESSED, VERSION};
 use crate::lines::Lines;
 use crate::meta::Meta;
 use crate::window::Window;
@@ -142,9 +142,10 @@ fn check_blocks(
 ) -> Result<()> {
     let mut window = Window::new(recording, 0);
     let (mut hash, mut n) = (key.start(&seal.nonce), 0);
+    let mut last = None;
     let has_lines = lines.is_some();
     if let Some(lines) = lines {
-        (hash, n) = match check_lines(&mut window, lines, (hash, n), key, report)? {
+        (hash, n) = match check_lines(&mut window, lines, (hash, n), &mut last, key, report)? {
             Some(reached) => reached,
             None => return Ok(()),
         };
@@ -166,6 +167,7 @@ fn check_blocks(
             return Ok(());
         };
         hash = key.link(&hash, n, &window.data()[..len]);
+        last = Header::from_bytes(window.data());
         window.consume(len);
         n += 1;
     }
@@ -173,7 +175,7 @@ fn check_blocks(
     if report.verdict == Verdict::Intact {
         report.blocks += n - proven;
     }
-    check_behind(window, report)
+    check_behind(window, last, report)
 }
 
 /// Length of the block at which the window stands; `None` if there is none, or not all of it.
@@ -191,6 +193,7 @@ fn check_lines(
     window: &mut Window<impl Read>,
     lines: impl Read,
     (mut before, mut n): (Hash, u64),
+    last: &mut Option<Header>,
     key: &SealKey,
     report: &mut SealReport,
 ) -> Result<Option<(Hash, u64)>> {
@@ -223,6 +226,7 @@ fn check_lines(
         } else {
             report.bad(Some(at), format!("byte {at}: block {n} is not what was sealed"));
         }
+        *last = Header::from_bytes(window.data());
         window.consume(len as usize);
         before = hash;
         n += 1;
@@ -230,17 +234,23 @@ fn check_lines(
     Ok(Some((before, n)))
 }
 
-/// Behind the head, only parts may have been added.
-fn check_behind(window: Window<impl Read>, report: &mut SealReport) -> Result<()> {
+/// Behind the head, only parts may have been added. The first of these blocks holds the head, so
+/// the chain cannot cover it: it must be what the recorder makes of its content, and follow `last`.
+fn check_behind(window: Window<impl Read>, last: Option<Header>, report: &mut SealReport) -> Result<()> {
     let end = window.offset();
+    let mut place = last.filter(Header::has_part).map(place_of);
     let mut blocks = BlockReader::starting_at(window.into_rest(), end);
     loop {
         match blocks.next_item() {
             Ok(Some(BlockItem::Block(block))) => {
+                let at = block.offset;
                 let others = block.records().flatten().any(|record| !record.is_part());
                 if others || block.record_count == 0 {
-                    let at = block.offset;
                     report.bad(Some(at), format!("byte {at}: something follows the sealed end"));
+                } else if !is_as_written(&block)
+                    || place_of(block.header) != *place.get_or_insert(place_of(block.header))
+                {
+                    report.bad(Some(at), format!("byte {at}: the block behind the sealed end was changed"));
                 }
             }
             Ok(Some(BlockItem::Damage(damage))) => report.bad(Some(damage.offset), damage.to_string()),
@@ -257,6 +267,34 @@ fn check_behind(window: Window<impl Read>, report: &mut SealReport) -> Result<()
             return Ok(());
         }
     }
+}
+
+/// The time and the place in the output that all blocks of parts behind one another have.
+fn place_of(header: Header) -> (u64, u64) {
+    (header.start_ts_ns, header.start_byte_off)
+}
+
+/// Whether a block of parts is, but for its compression, what the recorder makes of its records
+/// when the session has ended.
+fn is_as_written(block: &Block) -> bool {
+    let header = block.header;
+    let mut bytes = Vec::new();
+    for record in block.records().flatten() {
+        if record.ts_ns != header.start_ts_ns {
+            return false;
+        }
+        record.encode(&mut bytes);
+    }
+    let written = Header {
+        version: VERSION,
+        header_len: HEADER_LEN as u16,
+        flags: Header::flags(true, true),
+        uncompressed_len: bytes.len() as u32,
+        record_count: block.record_count as u32,
+        reserved: [0; 3],
+        ..header
+    };
+    header == written && block.bytes == bytes
 }
 
 fn check_head(head: &Head, blocks: u64, bytes: u64, hash: &Hash, report: &mut SealReport) {
