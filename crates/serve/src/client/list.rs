@@ -54,7 +54,7 @@ pub enum FindError {
         sessions: Vec<String>,
     },
     /// It may be one of several.
-    #[error("{}: {}", several(which.as_deref()), sessions.join(", "))]
+    #[error("{}: {}", several(which.as_deref()), named(sessions))]
     Several {
         /// What was looked for, if anything was said.
         which: Option<String>,
@@ -69,7 +69,7 @@ pub enum FindError {
 fn named(sessions: &[String]) -> String {
     match sessions.len() {
         0 => "none".to_owned(),
-        n if n > SHOWN => format!("{} and others", sessions[..SHOWN].join(", ")),
+        n if n > SHOWN => format!("{} and {} more", sessions[..SHOWN].join(", "), n - SHOWN),
         _ => sessions.join(", "),
     }
 }
@@ -81,17 +81,27 @@ fn several(which: Option<&str>) -> String {
     }
 }
 
-/// Finds the live session with this id or name, or the only one whose id or name begins so. Without
-/// a word, finds the only session there is.
+/// Finds the session with this id or name, or the only one whose id or name begins so. Without a
+/// word, finds the only session whose program has not ended, or the only session there is.
 pub fn find(which: Option<&str>) -> Result<Listing, FindError> {
     if which.is_some_and(str::is_empty) {
         return Err(FindError::Empty);
     }
-    pick(alive()?.1, which)
+    pick(alive()?.1, which, has_ended)
 }
 
-/// Picks a session from a list, as [`find`] does.
-pub(crate) fn pick(mut found: Vec<Listing>, which: Option<&str>) -> Result<Listing, FindError> {
+/// Tells for each session whether its program has ended. One that does not answer counts as live.
+pub(crate) fn has_ended(sessions: &[Listing]) -> Vec<bool> {
+    let said = describe_all(sessions, "finder");
+    said.iter().map(|described| described.status().is_some_and(|status| status.done)).collect()
+}
+
+/// Picks a session from a list, as [`find`] does. The programs are asked only where that decides.
+pub(crate) fn pick(
+    mut found: Vec<Listing>,
+    which: Option<&str>,
+    has_ended: impl Fn(&[Listing]) -> Vec<bool>,
+) -> Result<Listing, FindError> {
     let shown = |l: &Listing| match &l.name {
         Some(name) => format!("{} ({name})", l.id),
         None => l.id.clone(),
@@ -100,7 +110,18 @@ pub(crate) fn pick(mut found: Vec<Listing>, which: Option<&str>) -> Result<Listi
         return match found.len() {
             0 => Err(FindError::NoSession),
             1 => Ok(found.remove(0)),
-            _ => Err(FindError::Several { which: None, sessions: found.iter().map(shown).collect() }),
+            _ => {
+                let ended = has_ended(&found);
+                let mut found: Vec<(Listing, bool)> = found.into_iter().zip(ended).collect();
+                found.sort_by_key(|(_, ended)| *ended);
+                match found.iter().filter(|(_, ended)| !ended).count() {
+                    1 => Ok(found.swap_remove(0).0),
+                    _ => {
+                        let sessions = found.iter().map(|(listing, _)| shown(listing)).collect();
+                        Err(FindError::Several { which: None, sessions })
+                    }
+                }
+            }
         };
     };
     if let Some(at) = found.iter().position(|l| l.id == which) {
@@ -258,24 +279,49 @@ fn describe(listing: &Listing, asker: &str) -> Described {
 mod tests {
     use super::*;
 
+    fn session(id: &str, name: Option<&str>) -> Listing {
+        let (id, name) = (id.to_owned(), name.map(str::to_owned));
+        Listing {
+            id,
+            name,
+            pid: 1,
+            socket: PathBuf::new(),
+            buses: Vec::new(),
+            command: Vec::new(),
+            cwd: String::new(),
+            started: WallTime::ZERO,
+            detached: true,
+            recording: None,
+            human_token: String::new(),
+        }
+    }
+
+    fn none_ended(sessions: &[Listing]) -> Vec<bool> {
+        vec![false; sessions.len()]
+    }
+
+    /// A session that had ended made a command without a name ask which session is meant.
+    #[test]
+    fn without_a_name_only_live_sessions_count() {
+        let ended = |sessions: &[Listing]| sessions.iter().map(|s| s.id.starts_with("end")).collect();
+        let picked = |ids: &[&str]| {
+            let sessions = ids.iter().map(|id| session(id, None)).collect();
+            pick(sessions, None, ended).map_or_else(|e| e.to_string(), |l| l.id)
+        };
+        assert_eq!(picked(&["end1", "live", "end2"]), "live");
+        assert_eq!(picked(&["end1"]), "end1", "its last screen can be looked at");
+        assert_eq!(picked(&["end1", "end2"]), "say which session is meant: end1, end2");
+        assert_eq!(picked(&["end1", "b", "a"]), "say which session is meant: b, a, end1");
+        let many: Vec<String> = (0..13).map(|n| format!("s{n}")).collect();
+        let many: Vec<&str> = ["end1"].into_iter().chain(many.iter().map(String::as_str)).collect();
+        assert_eq!(
+            picked(&many),
+            "say which session is meant: s0, s1, s2, s3, s4, s5, s6, s7, s8, s9 and 4 more"
+        );
+    }
+
     #[test]
     fn a_session_is_meant_by_its_id_its_name_or_the_beginning_of_one() {
-        let session = |id: &str, name: Option<&str>| {
-            let (id, name) = (id.to_owned(), name.map(str::to_owned));
-            Listing {
-                id,
-                name,
-                pid: 1,
-                socket: PathBuf::new(),
-                buses: Vec::new(),
-                command: Vec::new(),
-                cwd: String::new(),
-                started: WallTime::ZERO,
-                detached: true,
-                recording: None,
-                human_token: String::new(),
-            }
-        };
         let all =
             || vec![session("abc1", Some("work")), session("abd2", Some("workshop")), session("work", None)];
         let cases = [
@@ -289,12 +335,12 @@ mod tests {
             (Some("x"), "no live session is called \"x\": there is abc1 (work), abd2 (workshop), work"),
         ];
         for (which, expected) in cases {
-            let found = pick(all(), which).map_or_else(|e| e.to_string(), |l| l.id);
+            let found = pick(all(), which, none_ended).map_or_else(|e| e.to_string(), |l| l.id);
             assert_eq!(found, expected, "{which:?}");
         }
-        assert_eq!(pick(vec![session("one", None)], None).expect("the only one").id, "one");
+        assert_eq!(pick(vec![session("one", None)], None, none_ended).expect("the only one").id, "one");
         assert_eq!(
-            pick(Vec::new(), Some("x")).expect_err("none").to_string(),
+            pick(Vec::new(), Some("x"), none_ended).expect_err("none").to_string(),
             "no live session is called \"x\": there is none"
         );
     }

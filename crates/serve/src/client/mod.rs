@@ -32,12 +32,12 @@ pub use ask::{AskOutcome, Asked, answer, ask, explain, submit, turns};
 pub(crate) use ask::{Asking, Looked, is_closed, release};
 pub use attachment::{Attach, Attachment, Incoming};
 pub use bus::{Bus, Frame, Hello};
-#[cfg(feature = "mcp")]
-pub(crate) use list::pick;
 pub use list::{
     ANSWER, Described, FindError, Said, about, alive, connect_to, connect_to_watch, connect_within,
     describe_all, find,
 };
+#[cfg(feature = "mcp")]
+pub(crate) use list::{has_ended, pick};
 #[cfg(feature = "mcp")]
 pub(crate) use name::name_on_bus;
 pub use program::RemoteProgram;

@@ -18,7 +18,7 @@ use super::TEXT;
 use super::call::{Call, Refusal};
 use crate::client::{
     ANSWER, Bus, Choice, ClientError, Described, Said, alive, answer, ask, connect_to, connect_to_watch,
-    describe_all, pick,
+    describe_all, has_ended, pick,
 };
 
 /// How long a frame full of rows that scrolled away may take.
@@ -98,7 +98,7 @@ impl Call {
 
     /// Finds a session by its id, its name or the beginning of one; without a word, the only one.
     pub(super) fn find(&self, which: Option<&str>) -> Result<Listing, Refusal> {
-        Ok(pick(self.sessions()?, which.filter(|which| !which.is_empty()))?)
+        Ok(pick(self.sessions()?, which.filter(|which| !which.is_empty()), has_ended)?)
     }
 
     /// Returns what all sessions say of themselves.
