@@ -360,7 +360,7 @@ fn attached_in_a_terminal_and_left_in_order() {
     // drives.
     let mut seat = Seat::with_size(home.tapdeck(["attach", "s"]), 90, 20);
     seat.wait_text("<42>");
-    let mut small = Seat::with_size(home.tapdeck(["attach", "s"]), 30, 8);
+    let mut small = Seat::with_size(home.tapdeck(["attach", "--no-share", "s"]), 30, 8);
     small.wait_text("<42>");
     small.send("x");
     small.wait_text("attach drives");

@@ -54,6 +54,7 @@ pages! {
     branch: "docs/branch.md",
     squad: "docs/squad.md",
     mcp: "docs/mcp.md",
+    acp: "docs/acp.md",
     tests: "docs/tests.md",
     remote: "docs/remote.md",
     browser: "docs/browser.md",

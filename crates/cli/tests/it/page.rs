@@ -460,7 +460,7 @@ fn a_session_is_started_from_the_page_by_those_who_may() {
     for (token, body, status) in [
         (&weak[..], r#"{"command": "true"}"#, 403),
         ("wrong", r#"{"command": "true"}"#, 401),
-        (&server.token, r#"{"command": ["true"]}"#, 400),
+        (&server.token, r#"{"cmd": "true"}"#, 400),
         (&server.token, r#"{"command": "a\nb"}"#, 400),
         (&server.token, r#"{"command": "no-such-program-anywhere"}"#, 422),
     ] {
