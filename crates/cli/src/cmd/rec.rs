@@ -583,7 +583,7 @@ fn comment_on_mended(path: &Path, mended: Option<Mended>) {
             "{path} ended within a block of which nothing could be read; its {torn} are gone"
         )),
         _ => say(format_args!(
-            "{path} ended within a block: {} of it could be read and is kept, the rest of its {torn} is gone",
+            "{path} ended within a block; kept what could be read, {}; the rest of its {torn} is gone",
             human::count(records, "record")
         )),
     }

@@ -264,7 +264,7 @@ fn what_a_torn_end_holds_outlives_an_append() {
         let out = home.run(["rec", "-q", "--append", "a.ahr", "--", "echo", "more"]);
         assert_eq!(out.status.code(), Some(0), "{missing} bytes missing");
         let said = String::from_utf8_lossy(&out.stderr).into_owned();
-        let kept = said.contains("records that could be read");
+        let kept = said.contains("kept what could be read");
         assert!(said.contains("ended within a block") && kept != before.is_empty(), "{missing}: {said}");
         let after = recorded_output(&home.path("a.ahr"));
         let expected = [&before[..], b"more\r\n"].concat();
