@@ -27,6 +27,20 @@ pub(crate) fn offset(source: &Source, position: &Position) -> Result<Offset, Str
     }
 }
 
+/// How much output lies before the end of a turn; 0 is the start of the recording.
+pub(crate) fn turn_end(source: &Source, number: u64) -> Result<u64, String> {
+    if number == 0 {
+        return Ok(0);
+    }
+    let turns = source.turns().map_err(|e| e.to_string())?;
+    let found = turns.iter().find(|turn| turn.number == number).map(|turn| turn.end_byte);
+    found.ok_or_else(|| {
+        let path = source.path().display();
+        let count = crate::human::count(turns.len() as u64, "turn");
+        format!("{path} has no turn {number}: it has {count}; see tapdeck turns {path}")
+    })
+}
+
 /// The last byte that wrote to a line, as branch-points numbers it. A line that was never written
 /// to was there from the start.
 pub(crate) fn written(term: &Term, line: u64) -> Option<u64> {

@@ -13,7 +13,7 @@ use tapdeck_core::scrub::Scrubber;
 use crate::lines::Lines;
 use crate::meta::Meta;
 use crate::scrub::{scrub_line, scrub_meta};
-use crate::turns::{MAX_TEXT, RecordedPart, RecordedTurn, Speaker, kind_of};
+use crate::turns::{MAX_TEXT, RecordedPart, RecordedTurn, Speaker, TurnNumbers, kind_of};
 use crate::{Error, FilePosition, Result};
 
 /// A conversation.
@@ -262,6 +262,7 @@ impl Found {
         if self.questions.is_empty() {
             self.questions = questions_of_states(&self.states);
         }
+        TurnNumbers::assign(&mut self.turns);
         // Lines are written when a turn or a question is over.
         self.questions.sort_by_key(|question| question.asked);
         self.turns.sort_by_key(|turn| turn.start);

@@ -89,8 +89,10 @@ pub use format::{Beside, Container, Format, UnknownFormat, bounded, cast_version
 pub use instruction::{Branch, Instruction, MAX_INSTRUCTIONS, instructions_of, nearest_snapshot};
 pub use json::{Extra, JsonValue};
 pub use replay::{Moment, MomentKind, Replay, snapshots_of};
-pub use trees::{RecordedConversation, RecordedTree, conversations_of, files_not_kept, trees_of};
-pub use turns::{RecordedPart, RecordedTurn, Speaker, TurnWatch, is_turn, turns_of};
+pub use trees::{
+    RecordedConversation, RecordedTree, conversations_of, files_not_kept, place_trees, tree_at_turn, trees_of,
+};
+pub use turns::{RecordedPart, RecordedTurn, Speaker, TurnNumbers, TurnWatch, is_turn, turns_of};
 
 pub use tapdeck_core::{Exit, Time, WallTime};
 pub use tapdeck_term::Size;

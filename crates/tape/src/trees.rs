@@ -8,6 +8,7 @@ use tapdeck_core::WallTime;
 
 use crate::Result;
 use crate::lines::Lines;
+use crate::turns::RecordedTurn;
 
 /// Trees beyond this many are not read, far more than a session has turns.
 const MAX: usize = 1_000_000;
@@ -40,9 +41,12 @@ pub struct RecordedTree {
     /// The program's folder below it; empty where it is the same.
     #[serde(default)]
     pub below: String,
-    /// How many turns were over.
+    /// How many turns were over. [`place_trees`] makes it the number of the last of them.
     #[serde(default)]
     pub turn: u64,
+    /// These are the files at the end of that turn.
+    #[serde(skip)]
+    pub ends_turn: bool,
     /// Why it was kept: `start`, `turn`, `snapshot` or `end`.
     #[serde(default)]
     pub reason: String,
@@ -67,6 +71,36 @@ pub struct RecordedConversation {
 /// When the reader fails.
 pub fn trees_of(events: impl Read) -> Result<Vec<RecordedTree>> {
     of_kind(events, "tree")
+}
+
+/// Numbers the turns of kept trees as those of their recording, by their places in it: a recorder
+/// counts the turns of its own session only.
+pub fn place_trees(trees: &mut [RecordedTree], turns: &[RecordedTurn]) {
+    // Where the session began to which a tree belongs. The first files of the first may be recorded
+    // late.
+    let mut session: Option<u64> = None;
+    for tree in trees {
+        let is_start = tree.reason == "start";
+        if is_start {
+            session = Some(session.map_or(0, |_| tree.anchor_byte));
+        }
+        let from = session.unwrap_or(0);
+        let over = || turns.iter().rev().filter(|turn| turn.end_byte <= tree.anchor_byte);
+        // git takes its time: the next turns may be over, too.
+        let own = over()
+            .take_while(|turn| turn.end_byte > from || from == 0)
+            .find(|turn| turn.recorded_number == tree.turn);
+        tree.ends_turn = own.is_some() && tree.reason == "turn";
+        tree.turn = own.or_else(|| over().next()).map_or(0, |turn| turn.number);
+    }
+}
+
+/// The newest of the kept trees that is not later than the end of a turn; 0 is the start of the
+/// recording. Files that were kept while the next turn was at work are of a later moment.
+pub fn tree_at_turn(trees: &[RecordedTree], turn: u64) -> Option<&RecordedTree> {
+    let is_at_end = |tree: &RecordedTree| if turn == 0 { tree.reason == "start" } else { tree.ends_turn };
+    let is_before = |tree: &&RecordedTree| tree.turn < turn || tree.turn == turn && is_at_end(tree);
+    trees.iter().rev().find(is_before)
 }
 
 /// Reads from events why files of the session could not be kept.

@@ -23,8 +23,11 @@ pub(crate) const MAX_TEXT: usize = 256 << 20;
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[non_exhaustive]
 pub struct RecordedTurn {
-    /// Its number in the session.
+    /// Its number in the recording: see [`TurnNumbers`].
     pub number: u64,
+    /// The number that its recorder gave it.
+    #[serde(skip)]
+    pub recorded_number: u64,
     /// Offset in the output where its answer begins.
     pub start_byte: u64,
     /// Offset in the output where its answer ends.
@@ -133,6 +136,37 @@ impl RecordedTurn {
     }
 }
 
+/// Numbers the turns of a recording in their order. A recorder counts those of its own session, so
+/// the numbers begin again where a session was appended or a recording was joined. From there on,
+/// turns are counted on from the last one before.
+#[derive(Debug, Clone, Default)]
+pub struct TurnNumbers {
+    /// What is added to the numbers of this session.
+    base: u64,
+    /// The highest number that this session's recorder gave so far.
+    last: u64,
+}
+
+impl TurnNumbers {
+    /// The number in the recording of the next turn, to which its recorder gave this one.
+    pub fn next(&mut self, recorded: u64) -> u64 {
+        if recorded <= self.last {
+            self.base = self.base.saturating_add(self.last);
+        }
+        self.last = recorded;
+        self.base.saturating_add(recorded)
+    }
+
+    /// Numbers these turns, as they were read.
+    pub fn assign(turns: &mut [RecordedTurn]) {
+        let mut numbers = Self::default();
+        for turn in turns {
+            turn.recorded_number = turn.number;
+            turn.number = numbers.next(turn.number);
+        }
+    }
+}
+
 /// Whether a line of events is about a turn.
 pub fn is_turn(line: &[u8]) -> bool {
     kind_of(line).is_some_and(|kind| kind == "turn")
@@ -170,6 +204,7 @@ pub fn turns_of(sidecar: impl Read) -> Result<Vec<RecordedTurn>> {
         })?;
         turns.push(turn);
     }
+    TurnNumbers::assign(&mut turns);
     Ok(turns)
 }
 

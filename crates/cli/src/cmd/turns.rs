@@ -9,7 +9,7 @@ use tapdeck_core::base64;
 use tapdeck_host::{Player, Source};
 use tapdeck_proto::bus::{Role, Turns, WhichTurn};
 use tapdeck_serve::client::ClientError;
-use tapdeck_tape::{Container, Format, Item, Kind};
+use tapdeck_tape::{Container, Format, Item, Kind, TurnNumbers};
 use tapdeck_term::Settings;
 
 use crate::ending::{Ending, print, print_json, say};
@@ -178,6 +178,7 @@ fn recorded(source: &Source) -> Result<Vec<Value>, Failure> {
     };
     events.read_to_string(&mut text).map_err(|e| Failure::io(format!("{sidecar}: {e}")))?;
     let mut turns = Vec::new();
+    let mut numbers = TurnNumbers::default();
     for (n, line) in text.lines().enumerate() {
         let wrong = |e| Failure::io(format!("{sidecar}, line {}: {e}", n + 1));
         let mut turn: Value = serde_json::from_str(line).map_err(wrong)?;
@@ -187,7 +188,9 @@ fn recorded(source: &Source) -> Result<Vec<Value>, Failure> {
         let number = |key: &str| turn[key].as_u64().unwrap_or(0);
         let (length, ms) =
             (number("end_byte").saturating_sub(number("start_byte")), number("end_ns") / 1_000_000);
-        turn["turn_id"] = json!(format!("{}:{}", path.display(), number("number")));
+        let nth = numbers.next(number("number"));
+        turn["number"] = json!(nth);
+        turn["turn_id"] = json!(format!("{}:{nth}", path.display()));
         turn["byte_length"] = json!(length);
         turn["timestamp"] = json!(ms);
         turns.push(turn);

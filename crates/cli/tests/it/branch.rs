@@ -239,6 +239,57 @@ fn a_branch_has_the_files_of_its_moment_and_the_user_keeps_theirs() {
     assert!(shown["diff_stat"].as_str().is_some_and(|stat| stat.contains("mine")), "{shown}");
 }
 
+/// Turns, and the files at their ends, are those of the whole recording, where two were joined and
+/// where a second session was appended.
+#[test]
+fn joined_and_appended_sessions_have_their_own_turns_and_files() {
+    let Some(user) = User::new() else { return };
+    user.git(&["init", "-q", "-b", "main"]);
+    user.write("f.txt", "");
+    let record = |args: &[&str], file: &str, words: [&str; 2], n: usize| {
+        let mut rec = user.rec(&["-d", "--name", "agent", "--snapshots", "git"]);
+        rec.args(args).args([file, "--"]).arg(user.0.path("agent"));
+        checked(rec.output().expect("tapdeck runs"));
+        eventually("the files at the start", || user.kept(file).len() == n);
+        for (i, word) in words.iter().enumerate() {
+            user.ok(&["ask", "agent", &format!("echo {word} >> f.txt")]);
+            eventually("the files to be kept", || user.kept(file).len() == n + i + 1);
+        }
+        user.end("agent");
+    };
+    let file_at = |file: &str, at: &str| {
+        let made = user.ok(&["branch", file, "--at", at, "--json", "--", "true"]);
+        let made: Value = serde_json::from_str(&made).expect("JSON");
+        let worktree = Path::new(made["worktree"].as_str().expect("a folder"));
+        fs::read_to_string(worktree.join("f.txt")).expect("read").lines().collect::<Vec<_>>().join(" ")
+    };
+    record(&[], "g1.ahr", ["a", "b"], 1);
+    fs::copy(user.0.path("g1.ahr"), user.0.path("s.ahr")).expect("copied");
+    record(&[], "g2.ahr", ["c", "d"], 1);
+    user.ok(&["cat", "g1.ahr", "g2.ahr", "-o", "joined.ahr", "-q"]);
+    user.write("f.txt", "a\nb\n");
+    record(&["--append"], "s.ahr", ["c", "d"], 4);
+    for file in ["joined.ahr", "s.ahr"] {
+        let files = ["", "a", "a b", "a b c", "a b c d"];
+        for (turn, want) in files.iter().enumerate() {
+            assert_eq!(&file_at(file, &format!("turn:{turn}")), want, "{file}, turn {turn}");
+        }
+        let turns = user.ok(&["turns", file, "--json"]);
+        let turns: Value = serde_json::from_str(&turns).expect("JSON");
+        let ids: Vec<&str> =
+            turns.as_array().expect("a list").iter().filter_map(|t| t["turn_id"].as_str()).collect();
+        assert_eq!(ids, [1, 2, 3, 4].map(|n| format!("{file}:{n}")));
+        assert!(user.ok(&["turns", "show", &format!("{file}:3"), "--json"]).contains("echo c"));
+        let text = user.ok(&["convert", file, "--as", "conversation", "-o", "-", "--to", "md"]);
+        let headings = text.lines().filter_map(|line| line.strip_prefix("## ")?.split('.').next());
+        assert_eq!(headings.collect::<Vec<_>>(), ["1", "2", "3", "4"], "{text}");
+        user.fails(&["branch", file, "--at", "turn:5"], 3, "no turn 5: it has 4 turns");
+    }
+    // Without its first turn, the second keeps its number.
+    user.ok(&["convert", "g1.ahr", "-o", "cut.ahr", "--cut", "turn:1..turn:2", "-q"]);
+    user.fails(&["branch", "cut.ahr", "--at", "turn:1"], 3, "no turn 1: it has 1 turn;");
+}
+
 /// What a recording keeps of the files, and what is said where it cannot.
 #[test]
 fn files_are_kept_only_when_they_changed_and_where_there_is_a_repository() {

@@ -9,7 +9,7 @@ use tapdeck_host::{Source, digest_of};
 use tapdeck_tape::ahr::parts::EVENTS;
 use tapdeck_tape::edit::{EditReader, JoinReader, Moved, MovedLines, Part, Removed, locate};
 use tapdeck_tape::meta::{Edit, EditSource};
-use tapdeck_tape::{EventReader, Header, Item, Kind, RecordedTurn};
+use tapdeck_tape::{EventReader, Header, Item, Kind, RecordedTurn, TurnNumbers};
 
 use super::{Beside, Conversion, ConvertError, EditError, To};
 
@@ -44,8 +44,8 @@ pub(super) struct Opened {
 /// The recordings of an edit, and what is known of them before they are read once more.
 struct Inputs {
     sources: Vec<Source>,
-    /// For each, whether its terminal changes its size, and its highest turn.
-    facts: Vec<(bool, u64)>,
+    /// For each, whether its terminal changes its size.
+    resizes: Vec<bool>,
     /// Where each went when they were joined.
     joined: Vec<Arc<Moved>>,
 }
@@ -56,9 +56,11 @@ impl Inputs {
         if let [source] = &self.sources[..] {
             return Ok(source.open_counted(count)?);
         }
-        let parts = self.sources.iter().zip(&self.facts).map(|(source, (resizes, turns))| {
-            Ok(Part { reader: source.open_counted(count)?, resizes: *resizes, turns: *turns })
-        });
+        let parts = self
+            .sources
+            .iter()
+            .zip(&self.resizes)
+            .map(|(source, resizes)| Ok(Part { reader: source.open_counted(count)?, resizes: *resizes }));
         let parts = parts.collect::<Result<Vec<_>, ConvertError>>()?;
         match JoinReader::new(parts) {
             Some(joined) => Ok(Box::new(joined)),
@@ -72,19 +74,19 @@ impl Inputs {
     }
 
     /// Finds out what joining needs to know.
-    fn look_through(&mut self, turns: &[Vec<RecordedTurn>]) -> Result<(), ConvertError> {
-        for (source, turns) in self.sources.iter().zip(turns) {
+    fn look_through(&mut self) -> Result<(), ConvertError> {
+        for source in &self.sources {
             let mut reader = EndsWhereBroken(source.open()?);
             let size = reader.header().size.unwrap_or_default();
             let mut resizes = false;
             while let Ok(Some(item)) = reader.next_item() {
                 resizes |= matches!(item, Item::Event(event) if matches!(event.kind, Kind::Resize(to) if to != size));
             }
-            self.facts.push((resizes, turns.iter().map(|turn| turn.number).max().unwrap_or(0)));
+            self.resizes.push(resizes);
         }
-        let parts = self.sources.iter().zip(&self.facts).map(|(source, (resizes, turns))| {
+        let parts = self.sources.iter().zip(&self.resizes).map(|(source, resizes)| {
             let reader = Box::new(EndsWhereBroken(source.open()?));
-            Ok(Part { reader, resizes: *resizes, turns: *turns })
+            Ok(Part { reader, resizes: *resizes })
         });
         let parts = parts.collect::<Result<Vec<_>, ConvertError>>()?;
         let Some(mut reader) = JoinReader::new(parts) else { return Ok(()) };
@@ -148,13 +150,15 @@ impl Conversion {
             sources.push(Source::find(path, None, None)?);
         }
         let each_turns = sources.iter().map(Source::turns).collect::<Result<Vec<_>, _>>()?;
-        let mut inputs = Inputs { sources, facts: Vec::new(), joined: Vec::new() };
+        let mut inputs = Inputs { sources, resizes: Vec::new(), joined: Vec::new() };
         let mut turns: Vec<RecordedTurn> = Vec::new();
         if inputs.sources.len() > 1 {
-            inputs.look_through(&each_turns)?;
+            inputs.look_through()?;
             for (each, by) in each_turns.iter().zip(&inputs.joined) {
                 turns.extend(each.iter().filter_map(|turn| by.turn(turn)));
             }
+            turns.iter_mut().for_each(|turn| turn.number = turn.recorded_number);
+            TurnNumbers::assign(&mut turns);
         } else {
             turns.extend(each_turns.into_iter().flatten());
         }

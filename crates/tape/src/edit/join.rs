@@ -18,8 +18,6 @@ pub struct Part {
     /// Its terminal changes its size. The terminal then begins with an empty scrollback, or lines
     /// of the recording before would come back into its screen.
     pub resizes: bool,
-    /// The highest number among its turns.
-    pub turns: u64,
 }
 
 impl std::fmt::Debug for Part {
@@ -45,8 +43,6 @@ pub struct JoinReader {
     base: Time,
     last: Time,
     out_off: u64,
-    /// The numbers of turns that earlier parts took.
-    turns: u64,
     ready: VecDeque<Item>,
     joined: Joined,
     position: u64,
@@ -68,7 +64,6 @@ impl JoinReader {
             base: Time::ZERO,
             last: Time::ZERO,
             out_off: 0,
-            turns: 0,
             ready: VecDeque::new(),
             joined: Vec::new(),
             position: 0,
@@ -94,7 +89,7 @@ impl JoinReader {
         let started = |header: &Header| header.started.unwrap_or_default();
         let walls: (WallTime, WallTime) = (started(header), started(&self.header));
         let offsets = (header.first_byte, self.out_off);
-        self.joined.push(Arc::new(Moved::by(walls, self.base, offsets, self.turns)));
+        self.joined.push(Arc::new(Moved::by(walls, self.base, offsets)));
     }
 
     /// Writes output of its own.
@@ -111,7 +106,6 @@ impl JoinReader {
             return;
         };
         self.position += self.part.reader.position();
-        self.turns = self.turns.saturating_add(self.part.turns);
         self.base = self.last;
         self.part = part;
         let size = self.part.reader.header().size.unwrap_or_default();

@@ -76,8 +76,8 @@ pub struct Moved {
     bases: Vec<(u64, u64)>,
     speed: f64,
     started: (WallTime, WallTime),
-    /// What is added to the numbers of turns.
-    turns: u64,
+    /// What is added to the ids of instructions, so that two copies of a recording have their own.
+    ids: u64,
 }
 
 impl Moved {
@@ -85,9 +85,9 @@ impl Moved {
         Self { speed, started, ..Self::default() }
     }
 
-    /// Moves everything by the same: to a later time and offset, and turns to higher numbers.
-    pub(super) fn by(started: (WallTime, WallTime), time: Time, offsets: (u64, u64), turns: u64) -> Self {
-        let mut moved = Self { turns, ..Self::new(started, 1.0) };
+    /// Moves everything by the same: to a later time and offset.
+    pub(super) fn by(started: (WallTime, WallTime), time: Time, offsets: (u64, u64)) -> Self {
+        let mut moved = Self { ids: offsets.1, ..Self::new(started, 1.0) };
         moved.knot(Time::ZERO, time);
         moved.base(offsets.0, offsets.1);
         moved
@@ -166,7 +166,6 @@ impl Moved {
     /// A turn at its new place; `None` when a part of it was removed, which its text would show.
     pub fn turn(&self, turn: &RecordedTurn) -> Option<RecordedTurn> {
         (!self.removes_part(turn.start_byte, turn.end_byte)).then(|| RecordedTurn {
-            number: turn.number + self.turns,
             start_byte: self.offset(turn.start_byte),
             end_byte: self.offset(turn.end_byte),
             start: self.wall(turn.start),
@@ -215,11 +214,14 @@ impl Moved {
         if let Some(Value::Object(snapshot)) = object.get_mut("snapshot") {
             self.offsets(snapshot);
         }
-        if kind == "turn"
-            && self.turns > 0
-            && let Some(turn) = number(&object, "number")
-        {
-            object.insert("number".to_owned(), turn.saturating_add(self.turns).into());
+        if is_instruction {
+            // Its place tells the line, which may have another number now.
+            object.remove("line");
+            // Those of earlier versions have the time in place of an id.
+            let id = number(&object, "id").filter(|id| *id > 0).or_else(|| number(&object, "ts_ns"));
+            if let Some(id) = id {
+                object.insert("id".to_owned(), id.wrapping_add(self.ids).into());
+            }
         }
         serde_json::to_vec(&object).ok()
     }

@@ -243,7 +243,6 @@ proptest! {
         let parts = || [&one, &two].map(|tape| Part {
             reader: tape.boxed(),
             resizes: tape.events.iter().any(|e| matches!(e.kind, Kind::Resize(_))),
-            turns: 0,
         }).into();
         let shift = one.events.last().map_or(Duration::ZERO, |e| e.time.since_start());
         let got = frames(JoinReader::new(parts()).expect("two"), false);
@@ -379,9 +378,24 @@ fn a_cut_moves_what_comes_behind_and_drops_what_is_in_it() {
         (&lines[1]["anchor_byte"], &lines[1]["snapshot"]["anchor_byte"]),
         (&behind.into(), &behind.into())
     );
+    assert_eq!(lines[1].get("line"), None, "its place tells it");
     assert_eq!(lines[1]["ts_ns"], 99, "when it was written is no time of the session");
     let counted = *counted.lock().expect("unpoisoned");
     assert_eq!((counted.turns, counted.instructions, counted.others), (1, 1, 2));
+}
+
+#[test]
+fn copies_of_an_instruction_are_told_apart_when_they_are_joined() {
+    let one = "{\"id\":5,\"ts_ns\":99,\"anchor_byte\":2,\"line\":1,\"text\":\"x\"}\n";
+    let mut joined = String::new();
+    for begins in [0, 10] {
+        let by = Moved::by(Default::default(), Time::ZERO, (0, begins));
+        let mut lines = MovedLines::new(one.as_bytes(), vec![Arc::new(by)], Arc::default());
+        lines.read_to_string(&mut joined).expect("in memory");
+    }
+    let all = crate::instructions_of(joined.as_bytes()).expect("in memory");
+    let places: Vec<_> = all.iter().map(|there| (there.anchor_byte, there.line)).collect();
+    assert_eq!(places, [(2, None), (12, None)]);
 }
 
 #[test]
@@ -444,7 +458,7 @@ fn joined_lines_stay_unless_the_size_changes() {
     let mut two = Tape::new(Size::new(8, 4), [(3, out("two")), (4, Kind::Exit(Exit::Code(0)))]);
     for (resizes, want) in [(false, "one\ntwo"), (true, "two")] {
         two.header.pipes = resizes;
-        let part = |tape: &Tape| Part { reader: tape.boxed(), resizes, turns: 3 };
+        let part = |tape: &Tape| Part { reader: tape.boxed(), resizes };
         let mut reader = JoinReader::new(vec![part(&one), part(&two)]).expect("two");
         let mut term = super::reader::follower(reader.header());
         let mut ends = Vec::new();

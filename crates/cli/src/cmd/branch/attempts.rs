@@ -7,7 +7,9 @@ use tapdeck_core::WallTime;
 use tapdeck_host::{Clock, Source, state_folder};
 use tapdeck_tape::ahr::parts::EVENTS;
 use tapdeck_tape::meta::{Meta, Parent};
-use tapdeck_tape::{RecordedConversation, RecordedTree, conversations_of, files_not_kept, trees_of};
+use tapdeck_tape::{
+    RecordedConversation, RecordedTree, conversations_of, files_not_kept, place_trees, trees_of,
+};
 
 use crate::failure::{Failure, Result};
 use crate::sessions;
@@ -77,7 +79,9 @@ pub(super) fn wait_for(recording: &Path) {
 /// The kept trees of a recording.
 pub(super) fn trees(source: &Source) -> Result<Vec<RecordedTree>> {
     let Some(events) = source.sidecar(EVENTS) else { return Ok(Vec::new()) };
-    Ok(trees_of(std::io::BufReader::new(events)).map_err(|e| source.read_error(e))?)
+    let mut trees = trees_of(std::io::BufReader::new(events)).map_err(|e| source.read_error(e))?;
+    place_trees(&mut trees, &source.turns()?);
+    Ok(trees)
 }
 
 /// Why the files of a recording could not be kept, if that failed.

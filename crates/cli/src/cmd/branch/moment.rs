@@ -2,7 +2,7 @@
 
 use tapdeck_core::{Time, WallTime};
 use tapdeck_host::Source;
-use tapdeck_tape::{Item, RecordedTree, Replay};
+use tapdeck_tape::{Item, RecordedTree, Replay, tree_at_turn};
 
 use crate::cmd::play::find_moment;
 use crate::failure::{Failure, Result};
@@ -38,20 +38,8 @@ impl Where {
         let found = match &self.position {
             // The end of a turn; 0 is the session's start.
             Position::Turn(turn) => {
-                let turns = source.turns()?;
-                let last = turns.iter().map(|t| t.number).max().unwrap_or(0);
-                if *turn > last {
-                    let path = source.path().display();
-                    return Err(Failure::not_found(format!(
-                        "{path} has no turn {turn}: it has {}; see tapdeck turns {path}",
-                        crate::human::count(last, "turn")
-                    )));
-                }
-                // Files that were kept while the next turn was at work are of a later moment.
-                let is_at_end = |tree: &RecordedTree| matches!(&*tree.reason, "turn" | "start");
-                let is_before =
-                    |tree: &&RecordedTree| tree.turn < *turn || tree.turn == *turn && is_at_end(tree);
-                trees.iter().rev().find(is_before)
+                locate::turn_end(source, *turn).map_err(Failure::not_found)?;
+                tree_at_turn(trees, *turn)
             }
             Position::Line(line) => before_byte(trees, written(source, *line)?),
             position => match Self::look_up(source, position)? {
