@@ -146,7 +146,7 @@ fn is_allowed(may: May, one: &str) -> bool {
     };
     let passed = match (kind, action) {
         ("control", _) => matches!(rest, "7" | "8" | "b" | "c" | "e" | "f" | "0" | "18" | "1a" | "7f"),
-        // The title; notices and progress, which people want to have of a program that they attend to.
+        // The title, and notices and progress of a program that a user is attached to.
         ("OSC", _) => {
             ["2;", "9;", "777;"].iter().any(|number| rest.starts_with(number))
                 && !rest.chars().any(|c| c.is_control() || c == '\u{202e}')
