@@ -88,6 +88,7 @@ pub struct Selection {
 
 impl Selection {
     /// Adds rules that stand in no file.
+    #[cfg(feature = "testing")]
     #[must_use]
     pub(crate) fn rules(mut self, rules: impl IntoIterator<Item = Rule>) -> Self {
         self.rules.extend(rules);
