@@ -122,10 +122,10 @@ impl Telling {
     /// Takes the answer as it is in the end, read off the screen. Tells the rows below the last one
     /// that has been told.
     pub(super) fn rest(&mut self, text: &str) -> Vec<Update> {
-        let told = squeezed(&self.told);
+        let told = letters(&self.told);
         let rows: Vec<&str> = text.lines().collect();
         let is_told =
-            |row: &&str| Some(squeezed(row)).is_some_and(|row| !row.is_empty() && told.contains(&row));
+            |row: &&str| Some(letters(row)).is_some_and(|row| !row.is_empty() && told.contains(&row));
         let from = if told.is_empty() { 0 } else { rows.iter().rposition(is_told).map_or(0, |at| at + 1) };
         let rest = rows[from..].join("\n");
         let mut updates = Vec::new();
@@ -161,6 +161,11 @@ impl Telling {
         chunks(&text, updates);
         self.told.push_str(&text);
     }
+}
+
+/// What is the same of a text with the marks that a program draws around it and without.
+fn letters(text: &str) -> String {
+    text.chars().filter(|c| c.is_alphanumeric()).collect()
 }
 
 /// Tells a text in pieces that every client can read.
